@@ -3,118 +3,33 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hyper::body::Bytes;
 use hyper::header::{
-    ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, RANGE, VARY,
+    ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{Method, StatusCode};
 
-use super::application;
-use super::body::Pieces;
-use super::content_type;
-use super::dav::{Depth, FINITE, PropertyPieces};
+use super::coding::{Coding, may_be_compressed};
+use super::connection::body::Pieces;
 use super::files::{FilePieces, Part};
-use super::listing::{Form, ListingPieces, Members};
-use super::page;
-use super::path::TreePath;
-use super::properties::Asked;
-use super::ranges::{self, Wanted};
-use super::site::{Refusal, Site, Snapshot};
-use super::validators::{self, Precondition};
+use super::folder::application;
+use super::folder::dav::{Depth, FINITE, PropertyPieces};
+use super::folder::listing::{Form, ListingPieces, Members};
+use super::folder::page;
+use super::folder::properties::Asked;
+use super::http::content_type;
+use super::http::path::TreePath;
+use super::http::ranges::{self, Wanted};
+use super::http::refusal::Refusal;
+use super::http::validators::{self, Precondition};
+use super::message::{Answer, Question};
+use super::served_file::ServedFile;
+use super::site::{Site, Snapshot};
 use tilefs_tree::node::recent::{Found, is_fixed};
 use tilefs_tree::{File, Node};
 
 /// A shorter file is not prefetched as a whole.
 const LARGE: u64 = 1 << 20;
-
-/// A request whose sender may read.
-pub struct Question {
-    /// GET, HEAD or PROPFIND.
-    pub method: Method,
-    /// The path of the URL, with its escapes.
-    pub path: String,
-    pub query: Option<String>,
-    /// The token of the server, if the query has it.
-    pub token: Option<String>,
-    pub headers: HeaderMap,
-    pub body: Bytes,
-}
-
-/// A status, headers and a body.
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    /// The beginning of the body.
-    pub first: Bytes,
-    /// The length of the body, if it is known.
-    pub length: Option<u64>,
-    /// The rest of the body.
-    pub rest: Option<Box<dyn Pieces>>,
-}
-
-impl Answer {
-    pub fn empty(status: StatusCode) -> Self {
-        Answer { status, headers: HeaderMap::new(), first: Bytes::new(), length: Some(0), rest: None }
-    }
-
-    /// Creates an answer of one line.
-    pub fn line(status: StatusCode, line: &str) -> Self {
-        Answer::text(status, "text/plain; charset=utf-8", format!("{line}\n"))
-    }
-
-    /// Creates an answer of bytes of the program.
-    pub fn whole(bytes: &'static [u8]) -> Self {
-        let length = Some(bytes.len() as u64);
-        Answer { first: Bytes::from_static(bytes), length, ..Answer::empty(StatusCode::OK) }
-    }
-
-    fn text(status: StatusCode, kind: &'static str, text: String) -> Self {
-        let answer = Answer { first: text.into(), ..Answer::empty(status) };
-        Answer { length: Some(answer.first.len() as u64), ..answer }.with(CONTENT_TYPE, kind)
-    }
-
-    /// Creates an answer whose body is made in pieces; makes the first one.
-    fn in_pieces(status: StatusCode, length: Option<u64>, mut pieces: Box<dyn Pieces>) -> Result<Self, Refusal> {
-        // An error in the first piece still has a status.
-        let first = pieces.next()?.unwrap_or_default();
-        let rest = (length != Some(first.len() as u64)).then_some(pieces);
-        Ok(Answer { first, length, rest, ..Answer::empty(status) })
-    }
-
-    /// Sets a header. A value that HTTP cannot send is left out.
-    pub fn with(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
-        if let Ok(value) = value.as_ref().parse() {
-            self.headers.insert(name, value);
-        }
-        self
-    }
-
-    /// Adds a header to those of the same name.
-    pub fn also(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.append(name, HeaderValue::from_static(value));
-        self
-    }
-
-    /// Returns the same answer for HEAD: without its body.
-    fn without_body(mut self) -> Self {
-        if let Some(length) = self.length {
-            self = self.with(CONTENT_LENGTH, length.to_string());
-        }
-        Answer { first: Bytes::new(), length: Some(0), rest: None, ..self }
-    }
-}
-
-impl Refusal {
-    fn answer(&self) -> Answer {
-        let status = match self {
-            Refusal::Absent(_) => StatusCode::NOT_FOUND,
-            Refusal::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Refusal::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Answer::line(status, &self.to_string())
-    }
-}
 
 /// Answers a request.
 pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
@@ -129,7 +44,7 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
                     let answer = Answer::text(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page);
                     answer.with(CONTENT_SECURITY_POLICY, page::policy())
                 }
-                _ => refusal.answer(),
+                _ => Answer::line(refusal.status(), &refusal.to_string()),
             })
         }),
         Err(reason) => Answer::line(StatusCode::BAD_REQUEST, reason),
@@ -141,6 +56,27 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
 fn wants_html(asked: &Question) -> bool {
     let accepted = asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     asked.method != "PROPFIND" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// A file in the form in which it is sent.
+struct Representation<'a> {
+    kind: &'a str,
+    length: u64,
+    coding: Coding,
+    /// The ETag of the file in this coding.
+    etag: Option<&'a str>,
+}
+
+/// Creates an answer whose body is made in pieces, in a coding.
+fn in_coding(
+    coding: Coding,
+    status: StatusCode,
+    length: Option<u64>,
+    pieces: Box<dyn Pieces>,
+) -> Result<Answer, Refusal> {
+    let (pieces, length) = coding.encode(pieces, length);
+    let answer = Answer::in_pieces(status, length, pieces)?;
+    Ok(if coding == Coding::Gzip { answer.with(CONTENT_ENCODING, "gzip") } else { answer })
 }
 
 /// A request for a path that a tree may have.
@@ -187,36 +123,49 @@ impl Request<'_> {
         if let Some(remark) = file.remark() {
             self.site.note(&path, &remark);
         }
-        let etag = self.snapshot.etag(&path, found, length);
         let headers = &self.asked.headers;
         let kind = content_type::of_file(self.path.names().last().map_or("", String::as_str));
-        let described = |answer: Answer| {
-            let answer = match &etag {
-                Some(etag) => answer.with(ETAG, etag).with(ACCEPT_RANGES, "bytes").with(CACHE_CONTROL, "no-cache"),
-                None => answer.with(ACCEPT_RANGES, "none").with(CACHE_CONTROL, "no-store"),
-            };
-            match validators::date(file.modified()) {
-                Some(date) => answer.with(LAST_MODIFIED, date),
-                None => answer,
+        let coding = Coding::of(&self.asked.method, headers, kind, Some(length));
+        let etag = self.snapshot.etag(&path, found, length).map(|etag| coding.etag(etag));
+        let may_be_part = !is_head && is_fixed;
+        let answer = match validators::precondition(headers, etag.as_deref()) {
+            Precondition::Holds => {
+                self.bytes(open, Representation { kind, length, coding, etag: etag.as_deref() }, may_be_part)?
             }
-        };
-        match validators::precondition(headers, etag.as_deref()) {
-            Precondition::Holds => {}
-            Precondition::NotModified => return Ok(described(Answer::empty(StatusCode::NOT_MODIFIED))),
+            Precondition::NotModified => Answer::empty(StatusCode::NOT_MODIFIED),
             Precondition::Failed => {
                 return Ok(Answer::line(StatusCode::PRECONDITION_FAILED, "the file is another one now"));
             }
-        }
+        };
+        let answer = match &etag {
+            Some(etag) => answer.with(ETAG, etag).with(ACCEPT_RANGES, "bytes").with(CACHE_CONTROL, "no-cache"),
+            None => answer.with(ACCEPT_RANGES, "none").with(CACHE_CONTROL, "no-store"),
+        };
+        let answer = if may_be_compressed(kind, Some(length)) { answer.with(VARY, "Accept-Encoding") } else { answer };
+        Ok(match validators::date(file.modified()) {
+            Some(date) => answer.with(LAST_MODIFIED, date),
+            None => answer,
+        })
+    }
+
+    /// Answers with a file that was opened, or with the ranges of it that are asked for; for HEAD without its bytes.
+    fn bytes(
+        &self,
+        open: Option<Arc<ServedFile>>,
+        file: Representation<'_>,
+        may_be_part: bool,
+    ) -> Result<Answer, Refusal> {
+        let Representation { kind, length, coding, etag } = file;
+        let headers = &self.asked.headers;
         // A file that changes without commits may have other bytes at the next request.
-        let may_be_part = !is_head && is_fixed && validators::range_counts(headers, etag.as_deref());
+        let may_be_part = may_be_part && validators::range_counts(headers, etag);
         let range = headers.get(RANGE).filter(|_| may_be_part).and_then(|range| range.to_str().ok());
-        let wanted = ranges::wanted(range, length);
-        let (status, kind, content_range, parts) = match wanted {
+        let (status, kind, content_range, parts) = match ranges::wanted(range, length) {
             Wanted::Whole if length == 0 => (StatusCode::OK, kind.to_owned(), None, VecDeque::new()),
             Wanted::Whole => (StatusCode::OK, kind.to_owned(), None, [Part::Range(0..length)].into()),
             Wanted::Nothing => {
                 let answer = Answer::line(StatusCode::RANGE_NOT_SATISFIABLE, "no range lies within the file");
-                return Ok(described(answer).with(CONTENT_RANGE, format!("bytes */{length}")));
+                return Ok(answer.with(CONTENT_RANGE, format!("bytes */{length}")));
             }
             Wanted::Parts(wanted) => match &wanted[..] {
                 [one] => {
@@ -224,7 +173,7 @@ impl Request<'_> {
                     (StatusCode::PARTIAL_CONTENT, kind.to_owned(), Some(range), [Part::Range(one.clone())].into())
                 }
                 _ => {
-                    let boundary = boundary(etag.as_deref());
+                    let boundary = boundary(etag);
                     let parts = multipart(wanted, kind, length, &boundary);
                     let kind = format!("multipart/byteranges; boundary={boundary}");
                     (StatusCode::PARTIAL_CONTENT, kind, None, parts)
@@ -234,15 +183,15 @@ impl Request<'_> {
         let total = parts.iter().map(Part::length).fold(0, u64::saturating_add);
         let answer = match open {
             Some(open) if total > 0 => {
-                let pieces = FilePieces::new(self.site, path, open, parts);
+                let pieces = FilePieces::new(self.site, self.path.text(), open, parts);
                 if self.site.expects_whole_reads && status == StatusCode::OK && length > LARGE {
                     pieces.expect_all();
                 }
-                Answer::in_pieces(status, Some(total), Box::new(pieces))?
+                in_coding(coding, status, Some(total), Box::new(pieces))?
             }
             _ => Answer { length: Some(total), ..Answer::empty(status) },
         };
-        let answer = described(answer).with(CONTENT_TYPE, kind);
+        let answer = answer.with(CONTENT_TYPE, kind);
         Ok(match content_range {
             Some(range) => answer.with(CONTENT_RANGE, range),
             None => answer,
@@ -252,7 +201,8 @@ impl Request<'_> {
     fn listing(&self, found: &Found) -> Result<Answer, Refusal> {
         let kind = if self.wants_json() { "application/json" } else { "text/html; charset=utf-8" };
         let described = |answer: Answer| {
-            let answer = answer.with(CONTENT_TYPE, kind).with(CACHE_CONTROL, "no-cache").with(VARY, "Accept");
+            let answer =
+                answer.with(CONTENT_TYPE, kind).with(CACHE_CONTROL, "no-cache").with(VARY, "Accept, Accept-Encoding");
             if self.wants_json() { answer } else { answer.with(CONTENT_SECURITY_POLICY, page::policy()) }
         };
         if self.asked.method == Method::HEAD {
@@ -269,7 +219,8 @@ impl Request<'_> {
                 Ok(ListingPieces::new(members, Form::Html { query: page.query() }, page.before(), page.after()))
             },
         )?;
-        Answer::in_pieces(StatusCode::OK, None, Box::new(pieces)).map(described)
+        let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);
+        in_coding(coding, StatusCode::OK, None, Box::new(pieces)).map(described)
     }
 
     fn wants_json(&self) -> bool {

@@ -16,13 +16,14 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::access::{Access, Denied};
-use super::answer::{Answer, Question, answer};
-use super::body::{Ongoing, ReplyBody};
-use super::path::TreePath;
-use super::peer::{LOOK, Peer, Watch};
+use super::answer::answer;
+use super::connection::body::{Ongoing, ReplyBody};
+use super::connection::peer::{LOOK, Peer, Watch};
+use super::connection::workers::Workers;
+use super::http::access::{Access, Denied};
+use super::http::path::TreePath;
+use super::message::{Answer, Question};
 use super::site::Site;
-use super::workers::Workers;
 use crate::reports::is_report;
 
 /// The supported methods.
@@ -218,7 +219,11 @@ fn share(answer: Answer, origin: &str) -> Answer {
         .with(ACCESS_CONTROL_MAX_AGE, "86400");
     match origin {
         "*" => answer,
-        _ => answer.also(VARY, "Origin"),
+        _ => {
+            let varies = answer.headers.get(VARY).and_then(|names| names.to_str().ok());
+            let varies = varies.map_or_else(|| "Origin".to_owned(), |names| format!("{names}, Origin"));
+            answer.with(VARY, varies)
+        }
     }
 }
 

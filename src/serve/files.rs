@@ -1,51 +1,21 @@
-//! Open files, and the pieces of their bytes.
+//! The pieces of the bytes of a file.
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hyper::body::Bytes;
-use tilefs_export::Content;
 use tilefs_format::error::Result;
 
-use super::body::Pieces;
-use super::buffers::{LARGE, SMALL};
-use super::site::{Refusal, Site};
-use crate::read_ahead::{ReadAhead, Reader};
+use super::connection::body::Pieces;
+use super::connection::buffers::{LARGE, SMALL};
+use super::http::refusal::Refusal;
+use super::served_file::ServedFile;
+use super::site::Site;
+use crate::read_ahead::Reader;
 
 /// Size of the first piece: a reader that needs only a header should not wait for more.
 const FIRST_PIECE: u64 = SMALL as u64;
-
-/// An open file. It keeps the prefetching state of a reader between requests, because programs read a file with many
-/// requests for a range each, mostly in sequence.
-pub struct ServedFile {
-    content: Arc<dyn Content>,
-    read_ahead: Arc<ReadAhead>,
-    /// The reader, unless a request is using it.
-    reader: Mutex<Option<Arc<Reader>>>,
-}
-
-impl ServedFile {
-    pub fn new(content: Arc<dyn Content>, read_ahead: Arc<ReadAhead>) -> Self {
-        ServedFile { content, read_ahead, reader: Mutex::default() }
-    }
-
-    pub fn length(&self) -> u64 {
-        self.content.len()
-    }
-
-    fn reader(&self) -> MutexGuard<'_, Option<Arc<Reader>>> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for ServedFile {
-    fn drop(&mut self) {
-        if let Some(reader) = self.reader().take() {
-            self.read_ahead.close(&reader);
-        }
-    }
-}
 
 /// A part of a reply.
 pub enum Part {

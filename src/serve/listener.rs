@@ -15,10 +15,10 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::connections::{Connection, Connections};
+use super::connection::connections::{Connection, Connections};
+use super::connection::peer::Peer;
+use super::connection::timed_stream::TimedStream;
 use super::exchange::Service;
-use super::peer::Peer;
-use super::timed_stream::TimedStream;
 
 /// Maximum size of the head of a request. Also limits how much of a reply the HTTP library takes before it sends it.
 const MAX_HEAD: usize = 16 << 10;

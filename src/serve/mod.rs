@@ -6,42 +6,31 @@
 //!
 //! The path of a request:
 //!
-//! 1. `listener.rs` accepts connections, and `connections.rs` bounds their number: one that keeps the server waiting
-//!    makes room for a new one.
-//! 2. `exchange.rs` takes a request from the HTTP library, checks with `access.rs` whether it may read, and hands it to
-//!    a thread of `workers.rs`, because reading an array blocks. It ends requests that take long if there are many.
-//! 3. `answer.rs` decides the reply: a file (`files.rs`), a listing (`listing.rs`, `page.rs`), properties (`dav.rs`)
-//!    or the page for browsers (`application.rs`). `site.rs` finds the nodes.
-//! 4. `body.rs` sends the reply piece by piece. A worker makes the next piece while the one before is being sent, so a
+//! 1. `listener.rs` accepts connections, and `connection/connections.rs` bounds their number: one that keeps the server
+//!    waiting makes room for a new one.
+//! 2. `exchange.rs` takes a request from the HTTP library, checks with `http/access.rs` whether it may read, and hands it
+//!    to a thread of `connection/workers.rs`, because reading an array blocks. It ends requests that take long if there
+//!    are many.
+//! 3. `answer.rs` decides the reply (`message.rs`): a file (`files.rs`), or in `folder/` a listing (`listing.rs`, `page.rs`),
+//!    properties (`dav.rs`) or the page for browsers (`application.rs`). `site.rs` finds the nodes.
+//! 4. `connection/body.rs` sends the reply piece by piece. A worker makes the next piece while the one before is being sent, so a
 //!    slow client occupies no thread.
 //!
-//! A request is cancelled when its client is gone: `peer.rs` finds that out while a piece is being made, and the HTTP
+//! A request is cancelled when its client is gone: `connection/peer.rs` finds that out while a piece is being made, and the HTTP
 //! library when it sends one. Dropping the reply cancels its token.
 
-mod access;
 mod answer;
-mod application;
-mod body;
-mod buffers;
-mod connections;
-mod content_type;
-mod counts;
-mod dav;
+mod coding;
+mod connection;
 mod exchange;
 mod files;
-mod host_paths;
+mod folder;
+mod http;
 mod listener;
-mod listing;
-mod page;
-mod path;
-mod peer;
-mod properties;
-mod ranges;
+mod message;
 mod refresh;
+mod served_file;
 mod server;
 mod site;
-mod timed_stream;
-mod validators;
-mod workers;
 
 pub use server::{ServeOptions, Server, is_loopback};

@@ -13,9 +13,9 @@ use tilefs_reader::statistics;
 use tilefs_threads as threads;
 use tokio::sync::watch;
 
-use super::access::Access;
-use super::connections::Connections;
+use super::connection::connections::Connections;
 use super::exchange::Service;
+use super::http::access::Access;
 use super::listener::Listener;
 use super::refresh;
 use super::site::Site;
@@ -24,7 +24,7 @@ use crate::refresh::{RefreshTrigger, channel};
 use crate::reports::ASKED_FOR;
 use tilefs_tree::Tree;
 
-/// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::buffers`] for their memory.
+/// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::connection::buffers`] for their memory.
 const MAX_CONNECTIONS: u64 = 512;
 
 /// Descriptors that storage and everything else need.

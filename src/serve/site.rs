@@ -9,12 +9,13 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
 
-use super::buffers::Buffers;
-use super::connections::Connections;
-use super::counts::Counts;
-use super::files::ServedFile;
-use super::host_paths::HostPaths;
-use super::validators;
+use super::connection::buffers::Buffers;
+use super::connection::connections::Connections;
+use super::connection::counts::Counts;
+use super::http::host_paths::HostPaths;
+use super::http::refusal::{Failure, Refusal};
+use super::http::validators;
+use super::served_file::ServedFile;
 use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
@@ -55,32 +56,6 @@ struct Versions {
     run: [u8; 16],
     all: u64,
     by_source: HashMap<u64, u64>,
-}
-
-/// Why a request has no result.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum Refusal {
-    /// There is no such file, with the reason if there is a specific one.
-    #[error("{}", .0.as_deref().unwrap_or("no such file"))]
-    Absent(Option<String>),
-    /// The data cannot be read, with the reason in one line.
-    #[error("{0}")]
-    Failed(String),
-    /// The client has gone, so the result is not needed.
-    #[error("nobody waits for the reply any more")]
-    Cancelled,
-}
-
-/// The outcome of looking for a node or reading it.
-pub enum Failure {
-    Absent(Option<String>),
-    Error(Error),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Failure::Error(error)
-    }
 }
 
 impl Site {

@@ -1,6 +1,7 @@
 //! A client that sends exactly what a test says, and servers for the length of a test.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -157,6 +158,19 @@ impl Program {
     pub fn start(array: &Path, options: &[&str]) -> Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
         command.arg("serve").arg(array).args(["--listen", "127.0.0.1:0"]).args(options).env_remove("TILEFS_TOKEN");
+        Self::run(&mut command)
+    }
+
+    /// Opens an array in a browser. Returns the program, and the URL that it printed.
+    pub fn open(array: &Path, browser: &OsStr) -> (Program, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
+        let program = Self::run(command.arg("open").arg(array).env("BROWSER", browser).env_remove("TILEFS_TOKEN"));
+        let url = program.url();
+        (program, url)
+    }
+
+    /// Runs a command that serves, until it has printed its address.
+    fn run(command: &mut Command) -> Program {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -189,3 +189,44 @@ fn an_empty_file_and_a_long_one_have_their_length() {
     assert_eq!((big.status, big.header("content-length")), (200, "107374182400"));
     server.stop();
 }
+
+#[test]
+fn texts_are_compressed_for_clients_that_accept_it() {
+    use std::io::Read;
+    let server = Program::start(&demo(), &[]);
+    let ask = |path: &str, headers: &[&str]| ask(server.address, "GET", path, headers);
+    let unpacked = |reply: &Reply| {
+        assert_eq!((reply.status, reply.header("content-encoding")), (200, "gzip"));
+        assert!(reply.header("vary").contains("Accept-Encoding"), "{}", reply.header("vary"));
+        let mut bytes = Vec::new();
+        flate2::read::GzDecoder::new(&reply.body[..]).read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let gzip = "Accept-Encoding: gzip, deflate, br, zstd";
+    for path in ["/text/temp.txt", "/README.txt", "/schema.json"] {
+        let (whole, compressed) = (ask(path, &[]), ask(path, &[gzip]));
+        assert_eq!((whole.header("vary"), whole.header("content-encoding")), ("Accept-Encoding", ""), "{path}");
+        assert_eq!(unpacked(&compressed), whole.body, "{path}");
+        assert!(compressed.body.len() < whole.body.len() * 2 / 3, "{path}: {}", compressed.body.len());
+    }
+    let short = ask("/zarr/temp/zarr.json", &[gzip]);
+    assert!(short.body.len() < 1024 && short.header("content-encoding").is_empty() && short.header("vary").is_empty());
+    // The compressed text is another representation: its ETag differs, and ranges are those of the text as it is.
+    let (whole, compressed) = (ask("/text/temp.txt", &[]), ask("/text/temp.txt", &[gzip]));
+    let [plain, packed] = [&whole, &compressed].map(|reply| reply.header("etag").to_owned());
+    assert!(plain != packed && packed.ends_with("-gzip\""), "{plain} {packed}");
+    let known = ask("/text/temp.txt", &[gzip, &format!("If-None-Match: {packed}")]);
+    assert_eq!((known.status, known.header("etag")), (304, packed.as_str()));
+    assert_eq!(ask("/text/temp.txt", &[&format!("If-None-Match: {packed}")]).status, 200);
+    assert_eq!(ask("/text/temp.txt", &[gzip, &format!("If-None-Match: {plain}")]).status, 200);
+    let part = ask("/text/temp.txt", &[gzip, "Range: bytes=10-99", &format!("If-Range: {plain}")]);
+    assert_eq!((part.status, part.header("content-encoding"), part.header("etag")), (206, "", plain.as_str()));
+    assert_eq!(part.body, whole.body[10..100]);
+    let part = ask("/text/temp.txt", &[gzip, "Range: bytes=10-99", &format!("If-Range: {packed}")]);
+    assert!(part.status == 200 && part.header("content-encoding").is_empty() && part.body == whole.body);
+    assert_eq!(ask("/text/temp.txt", &[gzip, "Range: bytes=10-", &format!("If-Match: {packed}")]).status, 412);
+    // Values are not texts, and listings are.
+    assert_eq!(ask("/temp.f32", &[gzip]).header("content-encoding"), "");
+    let listed = ask("/?json", &[]);
+    assert_eq!(unpacked(&ask("/?json", &[gzip])), listed.body);
+}

@@ -9,4 +9,4 @@ const element = () => ({
   append: (...parts) => console.log(parts[1].textContent),
 });
 globalThis.document = { getElementById: element, createElement: element };
-eval(readFileSync(`${__dirname}/../../src/serve/picture.js`, "utf8"));
+eval(readFileSync(`${__dirname}/../../src/serve/folder/picture.js`, "utf8"));

@@ -116,3 +116,28 @@ fn a_server_without_standard_output_says_in_its_log_where_it_is() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn open_serves_on_a_free_port_and_starts_the_browser_that_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (browser, opened) = (folder.path().join("a browser"), folder.path().join("opened"));
+    std::fs::write(
+        &browser,
+        format!("#!/bin/sh\nprintf '%s' \"$1\" > '{0}.new'\nmv '{0}.new' '{0}'\n", opened.display()),
+    )
+    .unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (mut first, url) = Program::open(&demo(), browser.as_os_str());
+    crate::client::eventually("the browser starts", || opened.exists());
+    assert_eq!(std::fs::read_to_string(&opened).unwrap(), url);
+    assert_eq!(get(first.address, "/schema.json").status, 200);
+    // Another one takes another port. Without a browser, the address is printed.
+    std::fs::remove_file(&opened).unwrap();
+    let (second, other) = Program::open(&demo(), "".as_ref());
+    assert_ne!(url, other);
+    assert_eq!(get(second.address, "/schema.json").status, 200);
+    assert!(first.address.ip().is_loopback() && !opened.exists());
+    first.signal("INT");
+    assert_eq!(first.wait(), Some(0));
+}

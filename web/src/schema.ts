@@ -23,6 +23,8 @@ export interface Attribute {
   nullable: boolean;
   fill: Scalar | Scalar[];
   enumeration?: string;
+  /** Numbers that stand for no value, by the notes of the array. */
+  missing?: number[];
   files: string[];
   filters: { name: string }[];
 }

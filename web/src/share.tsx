@@ -35,7 +35,8 @@ function formats(schema: Schema, attribute?: Attribute): [string, string][] {
   return all.filter(([, path]) => path && has(path));
 }
 
-function shellWord(text: string): string {
+/** Returns a text as a word of a shell. */
+export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
@@ -63,6 +64,17 @@ export function Share({ names, schema, attribute, pick }: Props) {
   const isPart = pick && schema.shape && pick.some((one, at) => (typeof one === "number" ? schema.shape![at] > 1 : one.count < schema.shape![at]));
   const folder = isPart ? [...names, "islice", selection(pick)] : names;
   const all = commands(folder, schema, attribute);
+  return (
+    <section class="share" aria-label="Use it elsewhere">
+      <CopyAs commands={all} />
+      <h2>Download {isPart ? "this part" : "all of it"}</h2>
+      <Downloads folder={folder} files={formats(schema, attribute)} isLong={isLong(schema)} />
+    </section>
+  );
+}
+
+/** A command to copy, for a program to choose. */
+export function CopyAs({ commands: all }: { commands: [string, string][] }) {
   const [chosen, setChosen] = useState(0);
   const [isCopied, setCopied] = useState(false);
   const [name, text] = all[Math.min(chosen, all.length - 1)] ?? ["", ""];
@@ -82,7 +94,7 @@ export function Share({ names, schema, attribute, pick }: Props) {
     setCopied(true);
   };
   return (
-    <section class="share" aria-label="Use it elsewhere">
+    <>
       <h2>Copy as</h2>
       <div class="bar">
         <select aria-label="Program" value={String(chosen)} onChange={(event) => setChosen(Number(event.currentTarget.value))}>
@@ -91,9 +103,7 @@ export function Share({ names, schema, attribute, pick }: Props) {
         <button onClick={copy} aria-label={`Copy as ${name}`}>{isCopied ? "copied" : "copy"}</button>
       </div>
       <pre class="command" tabIndex={0}>{text}</pre>
-      <h2>Download {isPart ? "this part" : "all of it"}</h2>
-      <Downloads folder={folder} files={formats(schema, attribute)} isLong={isLong(schema)} />
-    </section>
+    </>
   );
 }
 
@@ -102,7 +112,8 @@ function isLong(schema: Schema): boolean {
   return schema.array_type === "sparse" && (schema.rows ?? Infinity) > 1 << 20;
 }
 
-function Downloads({ folder, files, isLong }: { folder: Names; files: [string, string][]; isLong: boolean }) {
+/** Files to download, with their sizes once they are unfolded. */
+export function Downloads({ folder, files, isLong }: { folder: Names; files: [string, string][]; isLong: boolean }) {
   const [isOpen, setOpen] = useState(false);
   const sizes = useWork(async (signal) => {
     if (!isOpen) return new Map<string, number | null>();
@@ -113,7 +124,7 @@ function Downloads({ folder, files, isLong }: { folder: Names; files: [string, s
   const at = timeIn(folder).time;
   return (
     <details class="downloads" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{files.length} formats{at ? `, as of ${at}` : ""}</summary>
+      <summary>{files.length} format{files.length === 1 ? "" : "s"}{at ? `, as of ${at}` : ""}</summary>
       {isLong && <p class="quiet small">The size of a long table is known after a pass over its cells; a download begins with that.</p>}
       <ul class="files">
         {files.map(([name, path]) => (

@@ -64,6 +64,44 @@ tiledb.Array.create(f"{folder}/points", schema)
 with tiledb.open(f"{folder}/points", "w") as array:
     array[np.arange(0, 1000, 2), np.arange(0, 1000, 2)[::-1]] = np.arange(500) / 4
 
+# A raster as GDAL describes it: classes with colours and names, cells without data, pixels twice as wide as high.
+PALETTE = [(200, 0, 0), (0, 160, 0), (0, 0, 220), (220, 220, 0), (150, 0, 150)]
+CLASSES = ["urban", "forest", SCRIPT, "crop", "heath"]
+entries = "".join(f'<Entry c1="{red}" c2="{green}" c3="{blue}" c4="255"/>' for red, green, blue in PALETTE)
+categories = "".join("<Category>" + name.replace("<", "&lt;") + "</Category>" for name in CLASSES)
+classes = make("classes", (60, 100), [tiledb.Attr("TDB_VALUES", dtype=np.uint8)], [("_gdal", (
+    "<PAMDataset><GeoTransform>10.0, 0.5, 0.0, 50.0, 0.0, -0.25</GeoTransform><PAMRasterBand band='1'>"
+    f"<NoDataValue>255</NoDataValue><ColorInterp>Palette</ColorInterp><ColorTable>{entries}</ColorTable>"
+    f"<CategoryNames>{categories}</CategoryNames></PAMRasterBand></PAMDataset>"))], tile=60)
+rows_of, columns_of = np.mgrid[:60, :100]
+kinds = ((columns_of // 20 + rows_of // 20) % 5).astype(np.uint8)
+kinds[:10, :10] = 255
+write(classes, kinds)
+# A group of CF: coordinates are arrays of their own, and times are days since a day.
+group = f"{folder}/cf"
+tiledb.group_create(group)
+LENGTHS = {"time": 4, "lat": 30, "lon": 50}
+
+
+def of_group(name, dimensions, data, metadata):
+    axes = [tiledb.Dim(one, domain=(0, LENGTHS[one] - 1), tile=LENGTHS[one], dtype=np.uint64) for one in dimensions]
+    attribute = tiledb.Attr(name if name not in dimensions else f"{name}.data", dtype=data.dtype)
+    tiledb.Array.create(f"{group}/{name}", tiledb.ArraySchema(domain=tiledb.Domain(*axes), attrs=[attribute]))
+    with tiledb.open(f"{group}/{name}", "w") as array:
+        array[:] = data
+        for key, value in metadata.items():
+            array.meta[key] = value
+    with tiledb.Group(group, "w") as opened:
+        opened.add(name, name, relative=True)
+
+
+field = (np.arange(4 * 30 * 50).reshape(4, 30, 50) / 8).astype(np.float32)
+field[:, :3, :3] = -999
+of_group("tas", ["time", "lat", "lon"], field, {"_FillValue": np.float32(-999), "units": "K"})
+of_group("time", ["time"], np.array([0.0, 31.0, 60.0, 90.5]), {"units": "days since 2020-01-01"})
+of_group("lat", ["lat"], np.linspace(72.5, -72.5, 30), {"units": "degrees_north"})
+of_group("lon", ["lon"], np.arange(50) * 7.5 - 180, {"units": "degrees_east"})
+
 
 def values(array):
     return [None if not np.isfinite(value) else value for value in np.asarray(array).ravel().tolist()]
@@ -93,6 +131,10 @@ def at(path, attribute, timestamp=None):
 
 json.dump({
     "names": NAMES,
+    "classes": at(f"{folder}/classes", "TDB_VALUES"),
+    "class_names": CLASSES,
+    "palette": PALETTE,
+    "tas": at(f"{folder}/cf/tas", "tas"),
     "demo": at(demo, "temp"),
     "demo_before": at(demo, "temp", 1704067200000),
     "elevation": at(f"{corpus}/real/dem_jacksboro", "elevation"),

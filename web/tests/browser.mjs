@@ -131,6 +131,63 @@ check("bands of a photograph are its colours", async () => {
   await close(page);
 });
 
+/** Points at a place of the picture; returns what is read there, and the pixel. */
+async function pointed(page, x, y) {
+  const canvas = page.locator(".picture canvas");
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + x, box.y + y);
+  await page.waitForSelector(".readout output");
+  const text = await page.locator(".readout .quiet").innerText();
+  const places = [...text.matchAll(/= (-?\d+)(?: \(([^)]*)\))?/g)].map((match) => [Number(match[1]), match[2]]);
+  const pixel = await canvas.evaluate((element, [x, y]) => [...element.getContext("2d").getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data], [x, y]);
+  return { places, pixel, value: await page.locator(".readout output").innerText() };
+}
+
+check("colours, names, missing cells, pixels and places of a raster are those that it notes", async () => {
+  const page = await open(`${urls.hostile}classes/`);
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(300);
+  for (const [x, y] of [[300, 40], [400, 100], [500, 160], [620, 60]]) {
+    const { places: [[row, latitude], [column, longitude]], pixel, value } = await pointed(page, x, y);
+    const kind = valueAt(expected.classes, row, column);
+    assert.equal(value, expected.class_names[kind]);
+    assert.deepEqual(pixel, [...expected.palette[kind], 255], `${row} ${column}`);
+    assert.equal(Number(latitude), 50 - (row + 0.5) * 0.25);
+    assert.equal(Number(longitude), 10 + (column + 0.5) * 0.5);
+  }
+  const missing = await pointed(page, 100, 16);
+  assert.match(missing.value, /no data/);
+  assert.equal(missing.pixel[3], 0);
+  // Pixels are half as high as wide.
+  const at = async (x, y) => (await pointed(page, x, y)).places.map(([place]) => place);
+  const [[top, left], [bottom], [, right]] = [await at(300, 20), await at(300, 170), await at(450, 20)];
+  assert.ok(Math.abs((bottom - top) / (right - left) - 2) < 0.25, `${top} ${bottom} ${left} ${right}`);
+  await page.selectOption("label:has-text('Colours') select", "grey");
+  await page.waitForURL(/map=grey/);
+  await accessible(page);
+  await close(page);
+});
+
+check("a field of a group of CF has a slider of dates, and coordinates at its axes", async () => {
+  const page = await open(`${urls.hostile}cf/tas/`);
+  await page.waitForSelector("[data-sampled=no]");
+  for (const date of ["2020-02-01", "2020-03-01", "2020-03-31 12:00:00"]) {
+    await page.click("[aria-label='time: on']");
+    await page.waitForFunction((date) => document.querySelector(".slider:not(.time) output")?.textContent.includes(`(${date})`), date);
+  }
+  await page.waitForURL(/at=time:3/);
+  await page.waitForTimeout(500);
+  const { places: [[row, latitude], [column, longitude]], value } = await pointed(page, 400, 150);
+  sameFloat(value, valueAt(expected.tas, 3, row, column));
+  assert.equal(Number(latitude), 72.5 - 5 * row);
+  assert.equal(Number(longitude), 7.5 * column - 180);
+  assert.equal((await pointed(page, 85, 14)).value, "-999 (no data)");
+  // The least value is none of the missing ones.
+  assert.ok(Number(await page.locator(".histogram figcaption span").first().innerText()) >= 0);
+  await close(page);
+});
+
 check("a table has the rows of the array, from any place in it", async () => {
   const page = await open(`${urls.real}stocks/`);
   await page.waitForSelector("tr.row");
@@ -183,6 +240,8 @@ check("an experiment opens with its embedding", async () => {
   await page.fill("label:has-text('gene') input", "CD3D");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelector(".scale") || document.querySelector(".trouble"));
+  await page.click(".downloads summary");
+  await page.waitForFunction(() => [...document.querySelectorAll(".files .size")].some((size) => /kB|MB/.test(size.textContent)));
   await accessible(page);
   await close(page);
 });
@@ -245,6 +304,8 @@ check("a dataset of variants shows the records of a region", async () => {
     const genotype = records[at][8].split(":").indexOf("GT");
     assert.deepEqual(row.slice(8), records[at].slice(9).map((text) => (genotype < 0 ? "" : text.split(":")[genotype])));
   });
+  assert.match(await page.innerText(".command"), /^bcftools view http\S+vcf\/merged\/chr1:1-100000\.bcf$/);
+  await page.waitForFunction(() => [...document.querySelectorAll(".files .size")].every((size) => /bytes|kB/.test(size.textContent)));
   await accessible(page);
   await close(page);
 });

@@ -153,12 +153,13 @@ export function cellAt(layer: Layer, plane: Plane, row: number, column: number):
   };
 }
 
-/** Returns a pixel for each cell of a layer. */
-export function coloured(layer: Layer, scale: Scale, categories: Uint32Array | null): Uint32Array {
+/** Returns a pixel for each cell of a layer: by the scale, or by the colours of its numbers, which may repeat. */
+export function coloured(layer: Layer, scale: Scale, categories: Uint32Array | null, repeats: boolean): Uint32Array {
   if (layer.pixels) return layer.pixels;
   const table = categories ?? tableOf(scale.map);
   return Uint32Array.from(layer.values, (value) => {
     if (Number.isNaN(value)) return 0;
+    if (categories && !repeats) return categories[value] ?? 0;
     if (categories) return categories[((value % categories.length) + categories.length) % categories.length];
     return table[Math.min(255, Math.floor(placeOf(value, scale) * 256))];
   });

@@ -9,7 +9,7 @@ import type { Names } from "../server";
 import { grouped, valueText } from "../values";
 import { drawn } from "./numbers";
 import { ticks } from "./picture";
-import { BUDGETS, readCells, refinements, valueAt, type Axis, type Cells, type Pick, type Positions } from "./read";
+import { BUDGETS, placeText, readCells, refinements, valueAt, type Axis, type Cells, type Pick, type Positions } from "./read";
 
 const LEFT = 78, BOTTOM = 34, TOP = 12, RIGHT = 14, HEIGHT = 380;
 /** The most cells that one view reads. */
@@ -129,7 +129,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
     const value = valueAt(line.cells, at, Math.min(component, line.cells.perCell - 1));
     const label = labels && value !== null ? labels[Number(value)] : null;
     readout = (
-      <><span class="quiet">{axis.name} = {axis.text(start + at * step)}</span>{" "}
+      <><span class="quiet">{axis.name} = {placeText(axis, start + at * step)}</span>{" "}
         <output class="value">{label ?? valueText(value, attribute.datatype, attribute.unit)}</output></>
     );
   }

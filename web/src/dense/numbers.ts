@@ -27,6 +27,7 @@ export function drawn(cells: Cells, attribute: Attribute, component: number): Fl
   const fills = Array.isArray(attribute.fill) ? attribute.fill : [attribute.fill];
   // In types of one byte, the usual fill value is white.
   const fill = numbers.BYTES_PER_ELEMENT === 1 ? NaN : Number(fills[0]);
+  const missing = new Set(attribute.missing);
   const isPart = perCell === 2 && component >= 2;
   for (let at = 0; at < count; at++) {
     if (valid && !valid[at]) continue;
@@ -34,7 +35,7 @@ export function drawn(cells: Cells, attribute: Attribute, component: number): Fl
     if (isPart) {
       const second = Number(numbers[at * perCell + 1]);
       out[at] = component === 2 ? Math.hypot(first, second) : Math.atan2(second, first);
-    } else if (first !== fill) {
+    } else if (first !== fill && !missing.has(first)) {
       out[at] = first;
     }
   }

@@ -5,7 +5,7 @@ import { category, pixel, statistics, type Scale, type Statistics } from "../col
 import type { Scalar } from "../schema";
 import { remember } from "../place";
 import { grouped, valueText } from "../values";
-import { BUDGETS, type Axis } from "./read";
+import { BUDGETS, placeText, type Axis } from "./read";
 import { cellAt, coloured, layersOf, type Layer, type Plane, type Source, type Window } from "./layer";
 import { Busy, Trouble } from "../parts";
 
@@ -34,12 +34,16 @@ interface Props {
   axes: Axis[];
   scale: Scale | null;
   labels: Scalar[] | null;
+  /** The colours of numbers, if they have their own. */
+  palette: Uint32Array | null;
+  /** How many times as high as wide a cell is. */
+  aspect: number;
   window: Window | null;
   onStatistics: (statistics: Statistics | null, isSample: boolean) => void;
   onWindow: (window: Window) => void;
 }
 
-export function Picture({ sources, plane, axes, scale, labels, window: asked, onStatistics, onWindow }: Props) {
+export function Picture({ sources, plane, axes, scale, labels, palette, aspect, window: asked, onStatistics, onWindow }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<[number, number]>([0, 0]);
@@ -59,7 +63,7 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
     if (!element) return;
     const measure = () => {
       const width = element.clientWidth;
-      const ratio = rows / columns;
+      const ratio = (rows * aspect) / columns;
       const wanted = ratio > MOST_RATIO || ratio < 1 / MOST_RATIO ? 420 : (width - LEFT - RIGHT) * ratio + TOP + BOTTOM;
       setSize([width, Math.round(Math.max(240, Math.min(wanted, innerHeight * 0.66, 900)))]);
     };
@@ -67,7 +71,7 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     return () => observer.disconnect();
-  }, [rows, columns]);
+  }, [rows, columns, aspect]);
 
   // The first view is the window of the address, or everything. In a panel of another size, everything stays in sight.
   const sizeBefore = useRef(inner);
@@ -75,13 +79,13 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
     if (inner[0] <= 0) return;
     const all = { top: 0, left: 0, bottom: rows, right: columns };
     setView((before) => {
-      if (!before) return fit(asked ?? all, inner, rows, columns);
+      if (!before) return fit(asked ?? all, inner, rows, columns, aspect);
       const seen = windowOf(before, sizeBefore.current, rows, columns);
       const isAll = seen.top === 0 && seen.left === 0 && seen.bottom >= rows && seen.right >= columns;
-      return isAll ? fit(all, inner, rows, columns) : bounded(before, inner, rows, columns);
+      return isAll ? fit(all, inner, rows, columns, aspect) : bounded(before, inner, rows, columns, aspect);
     });
     sizeBefore.current = inner;
-  }, [size[0], size[1], rows, columns]);
+  }, [size[0], size[1], rows, columns, aspect]);
 
   useEffect(() => {
     setLayers([]);
@@ -124,8 +128,10 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
   useEffect(() => {
     if (top) onStatistics(statistics(top.values), !isWhole(top));
   }, [top]);
-  const palette = useMemo(() => (labels ? Uint32Array.from({ length: 10 }, (_, at) => pixel(category(at))) : null), [labels]);
-  const colours = useMemo(() => (scale ? layers.map((layer) => coloured(layer, scale, palette)) : []), [layers, scale, palette]);
+  const colours = useMemo(() => {
+    const categories = palette ?? (labels ? Uint32Array.from({ length: 10 }, (_, at) => pixel(category(at))) : null);
+    return scale ? layers.map((layer) => coloured(layer, scale, categories, !palette)) : [];
+  }, [layers, scale, palette, labels]);
 
   useEffect(() => {
     const element = canvas.current;
@@ -134,7 +140,7 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
     }
   }, [size, view, layers, colours, cursor]);
 
-  const change = (make: (view: View) => View) => setView((before) => before && bounded(make(before), inner, rows, columns));
+  const change = (make: (view: View) => View) => setView((before) => before && bounded(make(before), inner, rows, columns, aspect));
   const zoom = (by: number, x = inner[0] / 2, y = inner[1] / 2) =>
     change((view) => {
       // A side that is stretched stays stretched until single cells are square.
@@ -147,7 +153,7 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
     });
   const pan = (x: number, y: number) =>
     change((view) => ({ ...view, left: view.left + x / view.width, top: view.top + y / view.height }));
-  const whole = () => setView(fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns));
+  const whole = () => setView(fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns, aspect));
   const pointers = usePointers(canvas, pan, zoom, (x, y) => {
     if (view) setCursor([Math.floor(view.top + y / view.height), Math.floor(view.left + x / view.width)]);
   });
@@ -184,9 +190,10 @@ export function Picture({ sources, plane, axes, scale, labels, window: asked, on
   const shown = cursor && layer ? cellAt(layer, plane, cursor[0], cursor[1]) : null;
   const attribute = sources[0].attribute;
   const readout = shown
-    ? `${rowAxis.name} = ${rowAxis.text(shown.row)}, ${columnAxis.name} = ${columnAxis.text(shown.column)}`
+    ? `${rowAxis.name} = ${placeText(rowAxis, shown.row)}, ${columnAxis.name} = ${placeText(columnAxis, shown.column)}`
     : "";
-  const value = shown && shown.values.map((one) => labelled(one, labels) ?? valueText(one, attribute.datatype, attribute.unit)).join(", ");
+  const value = shown && shown.values.map((one) => labelled(one, labels) ?? valueText(one, attribute.datatype, attribute.unit)).join(", ") +
+    (shown.values.length === 1 && attribute.missing?.includes(Number(shown.values[0])) ? " (no data)" : "");
   const isCoarse = !!top && !!seen && top.source.scale === 1 &&
     Math.max(top.rowStep * view!.height, top.columnStep * view!.width) > 2.1 && Math.max(top.rowStep, top.columnStep) > 1;
 
@@ -255,28 +262,28 @@ function clamp(value: number, least: number, most: number): number {
   return Math.min(Math.max(value, least), most);
 }
 
-/** Returns the least width and height of a cell: all cells are then in sight. They are square, unless the sides differ too much. */
-function leastSides(inner: [number, number], rows: number, columns: number): [number, number] {
+/** Returns the least width and height of a cell: all cells are then in sight. They have their aspect, unless the sides differ too much. */
+function leastSides(inner: [number, number], rows: number, columns: number, aspect: number): [number, number] {
   const sides = [inner[0] / columns, inner[1] / rows].map((side) => Math.min(side, MOST_ZOOM)) as [number, number];
-  const ratio = rows / columns;
-  const side = Math.min(...sides);
-  return ratio > MOST_RATIO || ratio < 1 / MOST_RATIO ? sides : [side, side];
+  const ratio = (rows * aspect) / columns;
+  const width = Math.min(sides[0], sides[1] / aspect);
+  return ratio > MOST_RATIO || ratio < 1 / MOST_RATIO ? sides : [width, width * aspect];
 }
 
 /** Returns the view of a window. */
-function fit(window: Window, inner: [number, number], rows: number, columns: number): View {
-  const [width, height] = leastSides(inner, rows, columns);
+function fit(window: Window, inner: [number, number], rows: number, columns: number, aspect: number): View {
+  const [width, height] = leastSides(inner, rows, columns, aspect);
   const by = Math.min(
     inner[0] / Math.max(1, window.right - window.left) / width,
     inner[1] / Math.max(1, window.bottom - window.top) / height,
   );
   const view = { top: window.top, left: window.left, width: width * by, height: height * by };
-  return bounded(view, inner, rows, columns);
+  return bounded(view, inner, rows, columns, aspect);
 }
 
 /** Keeps the plane within the panel: it is never smaller than all of it, and never out of sight. */
-function bounded(view: View, inner: [number, number], rows: number, columns: number): View {
-  const least = leastSides(inner, rows, columns);
+function bounded(view: View, inner: [number, number], rows: number, columns: number, aspect: number): View {
+  const least = leastSides(inner, rows, columns, aspect);
   const width = clamp(view.width, least[0], MOST_ZOOM), height = clamp(view.height, least[1], MOST_ZOOM);
   const place = (start: number, seen: number, length: number) =>
     seen >= length ? (length - seen) / 2 : clamp(start, 0, length - seen);
@@ -422,6 +429,11 @@ export function ticks(axis: Axis, from: number, to: number, most: number): [numb
   const [first, last] = [axis.number(from), axis.number(to - 1)];
   if (!Number.isFinite(first) || !Number.isFinite(last)) return [];
   const count = Math.max(2, Math.floor(most));
+  if (axis.coordinate) {
+    const [start, end] = [Math.max(0, Math.floor(from)), Math.min(axis.length - 1, Math.ceil(to) - 1)];
+    const step = Math.max(1, Math.ceil((end - start) / count));
+    return Array.from({ length: Math.floor((end - start) / step) + 1 }, (_, at) => [start + at * step, axis.coordinate!(start + at * step)] as [number, string]);
+  }
   const slope = (axis.number(axis.length - 1) - axis.number(0)) / Math.max(1, axis.length - 1) || 1;
   const position = (coordinate: number) => (coordinate - axis.number(0)) / slope;
   if (axis.isDate) {

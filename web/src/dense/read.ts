@@ -99,6 +99,13 @@ export interface Axis {
   /** Whether numbers are the coordinates from `first` on, with equal steps. */
   first: bigint;
   step: bigint;
+  /** What else stands at a position: a coordinate on the Earth, a date. */
+  coordinate?: (position: number) => string;
+}
+
+/** Returns what stands at a position, for people. */
+export function placeText(axis: Axis, position: number): string {
+  return axis.text(position) + (axis.coordinate ? ` (${axis.coordinate(position)})` : "");
 }
 
 /** Returns the axes of a dense array. */
@@ -170,9 +177,4 @@ export function refinements(
     if (share === 1) break;
   }
   return picks;
-}
-
-/** Returns the file of a dimension's labels, and their type, if it has any that are numbers, dates or text. */
-export function labelOf(schema: Schema, dimension: number) {
-  return schema.dimension_labels?.find((label) => label.dimension_number === dimension);
 }

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { MAPS, type Scale, type Statistics } from "../colour";
 import { go, remember } from "../place";
-import { Choice, Histogram, Trouble, rounded, useWork } from "../parts";
+import { Busy, Choice, Histogram, Trouble, rounded, useWork } from "../parts";
 import { labelsOf, type Attribute, type Schema } from "../schema";
 import type { Names } from "../server";
 import { extensionOf, grouped, valueText } from "../values";
@@ -11,7 +11,8 @@ import { LinePlot } from "./line";
 import { componentsOf } from "./numbers";
 import { Picture } from "./picture";
 import type { Plane, Source, Window } from "./layer";
-import { axesOf, readCells, valueAt, type Axis, type Pick } from "./read";
+import { readNotes, withCoordinates } from "./notes";
+import { axesOf, placeText, readCells, valueAt, type Axis, type Pick } from "./read";
 
 const BAND_NAMES = /^(bands?|channels?|c|rgba?|samples?|colou?rs?)$/i;
 const COLUMN_NAMES = /^(x|lon|long|longitude|easting|cols?|columns?)$/i;
@@ -57,13 +58,16 @@ interface Props {
 const MOST_LISTED = 300;
 
 export function DenseView({ names, schema, state, levels = [], onState }: Props) {
-  const axes = useMemo(() => axesOf(schema), [schema]);
+  const plainAxes = useMemo(() => axesOf(schema), [schema]);
   const bandsHere = bandDimension(schema);
   const first = Math.max(0, schema.attributes.findIndex((attribute) => attribute.name === (state.get("field") ?? "\0")));
   const [field, setField] = useState(first);
-  const attribute = schema.attributes[field];
+  const stored = schema.attributes[field];
+  const { result: notes } = useWork((signal) => readNotes(names, stored, plainAxes, signal), [names, stored.name]);
+  const axes = useMemo(() => (notes ? withCoordinates(plainAxes, notes) : plainAxes), [plainAxes, notes]);
+  const attribute = useMemo(() => (notes ? { ...stored, missing: notes.missing } : stored), [stored, notes]);
   const isNumber = attribute.values_per_cell !== "variable" && extensionOf(attribute.files[0] ?? "") !== null;
-  const labels = labelsOf(schema, attribute);
+  const labels = labelsOf(schema, attribute) ?? notes?.classes ?? null;
   const components = componentsOf(attribute);
   const [component, setComponent] = useState(Math.max(0, components.indexOf(state.get("part") ?? "")));
   const dimensionOf = (key: string) => axes.findIndex((axis) => axis.name === state.get(key));
@@ -87,7 +91,7 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
     setSample(isSample);
     setBlank(known === null);
   }, []);
-  const [map, setMap] = useState(state.get("map") ?? "viridis");
+  const [map, setMap] = useState(state.get("map") ?? "");
   const [isLog, setLog] = useState(state.get("log") === "yes");
   const [limits, setLimits] = useState<string>(state.get("limits") ?? "percentiles");
   const asked = numbersIn(state.get("window"));
@@ -95,9 +99,13 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
     asked.length === 4 ? { top: asked[0], bottom: asked[1], left: asked[2], right: asked[3] } : null);
   const along = as === "line" && axes.length > 1 ? columns : axes.findIndex((axis) => axis.length > 1) < 0 ? 0 : lengths === 1 ? axes.findIndex((axis) => axis.length > 1) : columns;
 
+  const usesPalette = !!notes?.palette && (map === "" || map === "stored");
+  const scaleMap = map in MAPS ? map : "viridis";
+  const isTurned = rows === column0 && columns === row0;
+  const aspect = !notes || notes.aspect === 1 ? 1 : isTurned ? 1 / notes.aspect : rows === row0 && columns === column0 ? notes.aspect : 1;
   const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, component }), [rows, columns, fixed, bands, component]);
   const sources: Source[] = useMemo(() => [{ names, schema, attribute, scale: 1 }, ...levels], [names.join("/"), attribute, levels]);
-  const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, map, isLog), [limits, statistics, map, isLog]);
+  const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, scaleMap, isLog), [limits, statistics, scaleMap, isLog]);
   useEffect(() => {
     remember({
       field: field === 0 ? null : attribute.name,
@@ -105,7 +113,7 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
       columns: columns === column0 ? null : axes[columns]?.name ?? null,
       at: atText(fixed, axes),
       as: as === shapes[0] ? null : as,
-      map: map === "viridis" ? null : map,
+      map: map || null,
       log: isLog ? "yes" : null,
       limits: limits === "percentiles" ? null : limits,
       part: component ? components[component] : null,
@@ -152,11 +160,11 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
         {lengths > 1 && as === "line" && <Choice label="Along" value={String(columns)} options={axes.map((axis) => [String(axis.dimension), axis.name])} onChange={(value) => setColumns(Number(value))} />}
         {components.length > 0 && as !== "grid" && <Choice label="Part" value={String(component)} options={components.map((name, number) => [String(number), name])} onChange={(value) => setComponent(Number(value))} />}
         {canBeColours && as === "picture" && <Choice label="Bands" value={asColours ? "yes" : "no"} options={[["yes", "as colours"], ["no", "one at a time"]]} onChange={(value) => setAsColours(value === "yes")} />}
-        {as === "picture" && bands === null && !labels && <>
-          <Choice label="Colours" value={map} options={Object.keys(MAPS)} onChange={setMap} />
-          <Limits limits={limits} statistics={statistics} onLimits={setLimits} />
-        </>}
-        {(as === "picture" || as === "line") && bands === null && !labels && (
+        {as === "picture" && bands === null && (notes?.palette || !labels) && (
+          <Choice label="Colours" value={usesPalette ? "stored" : scaleMap} options={[...(notes?.palette ? ["stored"] : []), ...Object.keys(MAPS)]} onChange={setMap} />
+        )}
+        {as === "picture" && bands === null && !labels && !usesPalette && <Limits limits={limits} statistics={statistics} onLimits={setLimits} />}
+        {(as === "picture" || as === "line") && bands === null && !labels && !(as === "picture" && usesPalette) && (
           <label class="tick"><input type="checkbox" checked={isLog} onChange={(event) => setLog(event.currentTarget.checked)} /> log scale</label>
         )}
       </div>
@@ -165,10 +173,11 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
           setFixed((before) => before.map((one, dimension) => (dimension === axis.dimension ? position : one)))} />
       ))}
       {as === "value" && <Single names={names} attribute={attribute} axes={axes} />}
-      {as === "picture" && (
-        <Picture key={key} sources={sources} plane={plane} axes={axes} scale={scale} labels={labels} window={window} onStatistics={onStatistics} onWindow={setWindow} />
+      {as === "picture" && !notes && <p class="status"><Busy /></p>}
+      {as === "picture" && notes && (
+        <Picture key={key} sources={sources} plane={plane} axes={axes} scale={scale} labels={labels} palette={usesPalette ? notes.palette : null} aspect={aspect} window={window} onStatistics={onStatistics} onWindow={setWindow} />
       )}
-      {as === "line" && (
+      {as === "line" && notes && (
         <LinePlot key={`${key} ${along}`} names={names} schema={schema} attribute={attribute} axis={axes[along]} fixed={fixed.map((one, dimension) => Math.min(one, axes[dimension].length - 1))}
           component={component} labels={labels} isLog={isLog} window={asked.length === 2 ? [asked[0], asked[1]] : null} onStatistics={onStatistics} />
       )}
@@ -237,10 +246,10 @@ function scaleOf(limits: string, statistics: Statistics, map: string, isLog: boo
 /** A slider over the positions of a dimension, with its coordinate. */
 function Slider({ axis, position, onPosition }: { axis: Axis; position: number; onPosition: (position: number) => void }) {
   const here = Math.min(position, axis.length - 1);
-  const label = `${axis.name} = ${axis.text(here)}`;
+  const label = `${axis.name} = ${placeText(axis, here)}`;
   return (
     <label class="slider">
-      <span>{axis.name} = <output>{axis.text(here)}</output></span>
+      <span>{axis.name} = <output>{placeText(axis, here)}</output></span>
       <button aria-label={`${axis.name}: back`} disabled={here === 0} onClick={() => onPosition(here - 1)}>‹</button>
       <input type="range" min={0} max={axis.length - 1} value={here} aria-label={axis.name} aria-valuetext={label} onInput={(event) => onPosition(Number(event.currentTarget.value))} />
       <button aria-label={`${axis.name}: on`} disabled={here === axis.length - 1} onClick={() => onPosition(here + 1)}>›</button>

@@ -5,7 +5,8 @@ import { drawn } from "../dense/numbers";
 import { Busy, Choice, Trouble, useWork } from "../parts";
 import { remember } from "../place";
 import { Scatter, type Colouring, type Points } from "../scatter";
-import { json, type Names } from "../server";
+import { json, urlOf, type Names } from "../server";
+import { CopyAs, Downloads, shellWord } from "../share";
 import type { Group, Schema } from "../schema";
 import { Rows } from "../table/rows";
 import { TableView } from "../table/view";
@@ -83,9 +84,27 @@ export function ExperimentView({ names, state }: { names: Names; state: URLSearc
   return (
     <>
       {experiment.embeddings.length > 0 && <Embeddings names={names} experiment={experiment} state={state} />}
+      <MeasurementFiles names={names} measurements={[...new Set([...Object.keys(experiment.layers), ...experiment.embeddings.map((one) => one.measurement)])]} />
       <h2>Observations</h2>
       <TableView names={[...names, "obs"]} schema={experiment.obs} />
     </>
+  );
+}
+
+/** Shows the files that hold a measurement with its observations. */
+function MeasurementFiles({ names, measurements }: { names: Names; measurements: string[] }) {
+  const files = measurements.map((name) => [name, `h5ad/${name}.h5ad`] as [string, string]);
+  const path = files[0]?.[1] ?? "";
+  const url = urlOf(names, path);
+  return files.length === 0 ? null : (
+    <section class="share" aria-label="Use it elsewhere">
+      <CopyAs commands={[
+        ["Python", `import anndata\na = anndata.read_h5ad(${JSON.stringify(["MNT", ...names, path].join("/"))})`],
+        ["curl", `curl -O ${shellWord(url)}`],
+        ["Path in a mount", ["MNT", ...names, path].join("/")],
+      ]} />
+      <Downloads folder={names} files={files.map(([name, path]) => [`h5ad of ${name}`, path])} isLong={false} />
+    </section>
   );
 }
 

@@ -2,8 +2,9 @@
 import { useState } from "preact/hooks";
 import { Busy, Trouble, useWork } from "../parts";
 import { remember } from "../place";
-import { linkOf, text, type Names } from "../server";
-import { grouped } from "../values";
+import { length, linkOf, text, urlOf, type Names } from "../server";
+import { CopyAs, shellWord } from "../share";
+import { bytesText, grouped } from "../values";
 
 /** The bytes of records, and of the list of samples, that are read. */
 const MOST_RECORDS = 1 << 20, MOST_NAMES = 1 << 18;
@@ -49,7 +50,30 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
           onClick={() => apply(`${contig.name}:1-${Math.min(contig.length ?? 100_000, 100_000)}`)}>{contig.name}</button>)}
       </form>
       {records.error !== undefined ? <Trouble error={records.error} /> : asked && !records.result ? <p class="status"><Busy /></p> : records.result && <Records {...records.result} />}
-      {asked && <p class="bar">Download this region as {["vcf", "vcf.gz", "bcf"].map((ending) => <a key={ending} download href={linkOf(names, `vcf/merged/${asked}.${ending}`)}>{ending}</a>)}</p>}
+      {asked && records.result && <Elsewhere names={names} region={asked} />}
+    </section>
+  );
+}
+
+/** Shows commands that read a region, and files of it with their sizes. */
+function Elsewhere({ names, region }: { names: Names; region: string }) {
+  const path = (ending: string) => `vcf/merged/${region}.${ending}`;
+  const endings = ["vcf", "vcf.gz", "bcf"];
+  const url = urlOf(names, path("bcf"));
+  const commands: [string, string][] = [
+    ["bcftools", `bcftools view ${shellWord(url)}`],
+    ["Path in a mount", ["MNT", ...names, path("vcf.gz")].join("/")],
+    ["curl", `curl -o region.vcf ${shellWord(urlOf(names, path("vcf")))}`],
+    ["Python", `import pysam\nv = pysam.VariantFile(${JSON.stringify(url)})`],
+  ];
+  const { result: sizes } = useWork((signal) => Promise.all(endings.map((ending) => length(names, path(ending), signal).catch(() => null))), [names, region]);
+  return (
+    <section class="share" aria-label="Use it elsewhere">
+      <CopyAs commands={commands} />
+      <h2>Download this region</h2>
+      <ul class="files">
+        {endings.map((ending, at) => <li key={ending}><a download href={linkOf(names, path(ending))}>{ending}</a><span class="size">{sizes?.[at] == null ? "" : bytesText(sizes[at]!)}</span></li>)}
+      </ul>
     </section>
   );
 }

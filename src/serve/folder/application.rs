@@ -1,0 +1,65 @@
+//! The page for browsers that `web/` builds: two files, which the program holds compressed. They have nothing of the
+//! data, and their place does not depend on the tree.
+
+use hyper::StatusCode;
+use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use sha2::{Digest, Sha256};
+
+use crate::serve::message::{Answer, Question};
+
+/// The folder of the files, where no tree has anything.
+const FOLDER: [&str; 2] = [".tilefs", "page"];
+
+/// Lets a page load what this server has, and nothing else. Names and texts in it run nothing.
+pub const POLICY: &str =
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
+
+/// A file of the page.
+struct Asset {
+    name: &'static str,
+    kind: &'static str,
+    /// Compressed by gzip; empty if the page was not built.
+    bytes: &'static [u8],
+}
+
+const ASSETS: [Asset; 2] = [
+    Asset {
+        name: "page.js",
+        kind: "text/javascript; charset=utf-8",
+        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/page.js.gz")),
+    },
+    Asset {
+        name: "page.css",
+        kind: "text/css; charset=utf-8",
+        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/page.css.gz")),
+    },
+];
+
+/// Returns whether the page was built with the program.
+pub fn is_built() -> bool {
+    ASSETS.iter().all(|asset| !asset.bytes.is_empty())
+}
+
+/// Answers a request for a file of the page; `None` if the path is another one.
+pub fn answer(names: &[String], asked: &Question) -> Option<Answer> {
+    let [first, second, name] = names else { return None };
+    let asset = ASSETS.iter().find(|asset| asset.name == name && !asset.bytes.is_empty())?;
+    if [first, second] != FOLDER {
+        return None;
+    }
+    let hash: String = Sha256::digest(asset.bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let etag = format!("\"{hash}\"");
+    let is_known = asked.headers.get(IF_NONE_MATCH).is_some_and(|given| given.as_bytes() == etag.as_bytes());
+    let answer = match is_known {
+        true => Answer::empty(StatusCode::NOT_MODIFIED),
+        false => Answer::whole(asset.bytes).with(CONTENT_TYPE, asset.kind).with(CONTENT_ENCODING, "gzip"),
+    };
+    Some(answer.with(ETAG, etag).with(CACHE_CONTROL, "no-cache"))
+}
+
+/// Returns the elements that load the page into a document, with the path from the document to the root and the query
+/// for links.
+pub fn elements(root: &str, query: &str) -> String {
+    let [script, style] = ASSETS.map(|asset| format!("{root}{}/{}{query}", FOLDER.join("/"), asset.name));
+    format!("<link rel=\"stylesheet\" href=\"{style}\"><script type=\"module\" async src=\"{script}\"></script>")
+}

@@ -1,0 +1,310 @@
+//! The page of a folder for people: its path, its members, and for an array or a group a description, commands that
+//! read it, and a picture of a raster.
+
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::HOST;
+use sha2::{Digest, Sha256};
+
+use super::application;
+use crate::serve::http::path::{TreePath, decode, encode_name, escape_markup};
+use crate::serve::http::refusal::Failure;
+use crate::serve::message::Question;
+use crate::serve::site::Site;
+use tilefs_tree::node::quoting::shell_word;
+use tilefs_tree::views::web_commands;
+use tilefs_tree::{EntryKind, Folder, Node};
+
+/// Maximum number of bytes of a text that is shown on the page.
+const MAX_TEXT: u64 = 64 << 10;
+
+/// Maximum length of the URL of a folder whose page has commands, and of all links to the folders around it, in bytes.
+/// A path may have thousands of names.
+const MAX_COMMAND_URL: usize = 1 << 10;
+const MAX_TRAIL: usize = 16 << 10;
+
+/// The texts that describe an array or a group; the first that exists is shown.
+const DESCRIPTIONS: [&str; 2] = ["schema.txt", "README.txt"];
+
+/// The folder of an array or a group as Zarr.
+const ZARR: &str = "zarr";
+
+/// An array's schema for programs: only folders of arrays have it.
+const SCHEMA: &str = "schema.json";
+
+const STYLE: &str = "body{font-family:sans-serif;margin:2em;max-width:70em}pre{overflow:auto;background:#f4f4f4;\
+                     padding:1em}td{padding:0 2em 0 0}canvas{width:24em;image-rendering:pixelated;border:1px solid #ccc}\
+                     figure{margin:0}";
+
+/// Draws the picture, in the browser.
+const SCRIPT: &str = include_str!("picture.js");
+
+/// Lets a page run our script and nothing else, whatever a name or text in it contains.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
+    format!("default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'")
+});
+
+/// Returns the content security policy of pages.
+pub fn policy() -> &'static str {
+    if application::is_built() { application::POLICY } else { &POLICY }
+}
+
+/// The parts of a page around the listing of a folder.
+pub struct Page {
+    path: TreePath,
+    /// The text that describes an array or a group.
+    description: Option<String>,
+    /// Commands, each with a line that explains it.
+    commands: Vec<(&'static str, String)>,
+    is_array: bool,
+    /// The name of what is served.
+    title: String,
+    /// The token of the server, for the links, if the request has it in its query.
+    token: Option<String>,
+}
+
+impl Page {
+    /// Prepares the page of a folder.
+    ///
+    /// # Errors
+    /// Those of a lookup. A text that cannot be read is left out.
+    pub fn new(site: &Site, path: &TreePath, node: &Node, asked: &Question) -> Result<Self, Failure> {
+        let Node::Folder(folder) = node else { return Err(Failure::Absent(None)) };
+        let description = DESCRIPTIONS.iter().find_map(|name| text_of(&**folder, name));
+        let description = description.map(|text| site.host_paths.hide(&text));
+        let is_array = folder.lookup(SCHEMA)?.is_some();
+        let host = asked.headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_host(host));
+        let url = format!("http://{}{}", host.unwrap_or("localhost"), path.url(true));
+        let commands = match &description {
+            Some(description) if url.len() <= MAX_COMMAND_URL => commands(&**folder, &url, description)?,
+            _ => Vec::new(),
+        };
+        let title = site.title();
+        Ok(Page { path: path.clone(), description, commands, is_array, title, token: asked.token.clone() })
+    }
+
+    /// Returns the query of links on the page.
+    pub fn query(&self) -> String {
+        let mut query = String::new();
+        if let Some(token) = &self.token {
+            query.push_str("?token=");
+            encode_name(token, &mut query);
+        }
+        query
+    }
+
+    /// Returns the page up to the rows of the listing.
+    pub fn before(&self) -> String {
+        let own = escape_markup(self.path.names().last().unwrap_or(&self.title));
+        let root = self.path.to_root();
+        let look = match application::is_built() {
+            true => application::elements(&root, &escape_markup(&self.query())),
+            false => format!("<style>{STYLE}</style>"),
+        };
+        let mut page = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\" data-root=\"{root}\" data-title=\"{}\"><head><meta charset=\"utf-8\">\
+             <title>{own}</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+             <meta name=\"referrer\" content=\"no-referrer\">{look}</head><body>\n<div class=\"listing\">\n<h1>{}</h1>\n",
+            escape_markup(&self.title),
+            self.trail()
+        );
+        if self.has_picture() {
+            page += &format!("<figure id=\"picture\" data-query=\"{}\"></figure>\n", escape_markup(&self.query()));
+        }
+        if self.path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str())) {
+            page += &self.form();
+        }
+        page + "<table>\n"
+    }
+
+    /// Returns a form for a selection, which is a folder here.
+    fn form(&self) -> String {
+        let token = self
+            .token
+            .as_ref()
+            .map(|token| format!("<input type=\"hidden\" name=\"token\" value=\"{}\">", escape_markup(token)));
+        format!(
+            "<form><label>Selection <input name=\"{SELECT}\" placeholder=\"10..19,5..9\"></label> <button>Open</button>{}\
+             </form>\n",
+            token.unwrap_or_default()
+        )
+    }
+
+    /// Returns whether the page draws a picture by itself: it does if the page for browsers was not built.
+    fn has_picture(&self) -> bool {
+        self.is_array && !application::is_built()
+    }
+
+    /// Returns links to the enclosing folders. If their paths are very long, the inner ones are not links.
+    fn trail(&self) -> String {
+        let query = escape_markup(&self.query());
+        // Programs that follow links to list a folder recognise absolute links, but mistake `../../` for a member, and
+        // fsspec takes `/` for the folder itself.
+        let (mut trail, mut url, mut length) = (Vec::new(), String::from("/"), 0);
+        for name in std::iter::once(self.title.as_str()).chain(self.path.names().iter().map(String::as_str)) {
+            if !trail.is_empty() {
+                encode_name(name, &mut url);
+                url.push('/');
+            }
+            length += url.len() + query.len();
+            let dot = if url == "/" && query.is_empty() { "." } else { "" };
+            trail.push(match length <= MAX_TRAIL {
+                true => format!("<a href=\"{url}{dot}{query}\">{}</a>", escape_markup(name)),
+                false => escape_markup(name),
+            });
+        }
+        // The folder itself is not a link.
+        trail.pop();
+        trail.push(escape_markup(self.path.names().last().unwrap_or(&self.title)));
+        trail.join(" / ")
+    }
+
+    /// Returns the page after the rows of the listing.
+    pub fn after(&self) -> String {
+        let mut page = "</table>\n".to_owned();
+        if !self.commands.is_empty() {
+            page += "<h2>Commands</h2>\n<pre>";
+            for (about, command) in &self.commands {
+                page += &without_links(&format!("# {about}\n{command}\n"));
+            }
+            page += "</pre>\n";
+        }
+        if let Some(description) = &self.description {
+            page += &format!("<pre>{}</pre>\n", without_links(description));
+        }
+        page += "</div>\n";
+        if self.has_picture() {
+            page += &format!("<script>{SCRIPT}</script>\n");
+        }
+        page + "</body></html>\n"
+    }
+}
+
+/// The folders that take selections, and the field of the form in their pages.
+const SELECTIONS: [&str; 2] = ["slice", "islice"];
+const SELECT: &str = "select";
+
+/// Returns the URL of the selection that the form of a page was sent with.
+pub fn chosen(path: &TreePath, asked: &Question) -> Option<String> {
+    let is_form = path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str()));
+    let fields = asked.query.as_deref().filter(|_| is_form)?.split('&');
+    let selection = fields.filter_map(|field| field.split_once('=')).find(|(name, _)| *name == SELECT)?.1;
+    // In a form, `+` is a blank, and no selection has blanks.
+    let selection = decode(&selection.replace('+', "")).ok().filter(|text| !text.is_empty())?;
+    let mut url = String::from("./");
+    encode_name(&selection, &mut url);
+    url.push('/');
+    if let Some(token) = &asked.token {
+        url.push_str("?token=");
+        encode_name(token, &mut url);
+    }
+    Some(url)
+}
+
+/// Returns the page for a path where nothing is: the reason, and links to what is near.
+pub fn absence(path: &TreePath, reason: &str, asked: &Question) -> String {
+    let (root, token) = (path.to_root(), asked.token.as_deref().unwrap_or_default());
+    let query = if token.is_empty() { String::new() } else { format!("?token={}", escape_markup(token)) };
+    let near = reason.strip_prefix(NEAR).and_then(|near| near.strip_suffix('?'));
+    let near = near.map_or_else(String::new, |near| {
+        let mut url = root.clone();
+        for (number, name) in near.split('/').enumerate() {
+            if number > 0 {
+                url.push('/');
+            }
+            encode_name(name, &mut url);
+        }
+        format!("<p><a href=\"{url}{query}\">{}</a></p>\n", escape_markup(near))
+    });
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>not found</title>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"></head><body>\n<h1>Not found</h1>\n\
+         <p>{}</p>\n{near}<p><a href=\"{root}{query}\">all that is here</a></p>\n</body></html>\n",
+        without_links(reason)
+    )
+}
+
+/// The beginning of a reason that ends with a path.
+const NEAR: &str = "no such file; did you mean ";
+
+/// Returns a text with escapes for HTML. Programs that look for links in a page, such as fsspec, take every URL in its
+/// source for one, so there is none.
+fn without_links(text: &str) -> String {
+    escape_markup(text).replace("://", "&#58;//")
+}
+
+/// Returns whether a `Host` header can be part of a URL in a command.
+fn is_host(host: &str) -> bool {
+    !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-_[]".contains(&byte))
+}
+
+/// Returns a short text in a folder; `None` if it is missing, long or cannot be read.
+fn text_of(folder: &dyn Folder, name: &str) -> Option<String> {
+    let Ok(Some(Node::File(file))) = folder.lookup(name) else { return None };
+    let content = file.open().ok().filter(|content| content.len() <= MAX_TEXT)?;
+    let mut bytes = vec![0; content.len() as usize];
+    content.read_at(0, &mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns up to five commands that read the array or group at a URL, each with an explanation.
+fn commands(folder: &dyn Folder, url: &str, description: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+    let known = folder.known_paths();
+    let at = |path: &str| {
+        let mut full = url.to_owned();
+        for (number, name) in path.split('/').enumerate() {
+            if number > 0 {
+                full.push('/');
+            }
+            encode_name(name, &mut full);
+        }
+        full
+    };
+    let python = |code: String| format!("python3 -c {}", shell_word(&code));
+    let mut commands = vec![
+        ("The names in it, for programs", format!("curl -s {}", shell_word(&format!("{url}?json")))),
+        ("Every file with its size", format!("rclone ls {}", shell_word(&format!(":webdav,url='{url}':")))),
+    ];
+    let listed = folder.list()?;
+    if let Some(file) = listed.iter().find(|entry| entry.kind == EntryKind::File) {
+        commands.push(("One file", format!("curl -sO {}", shell_word(&at(&file.name)))));
+    }
+    if known.iter().any(|path| path == ZARR) {
+        commands.extend(zarr_code(folder, &at(ZARR), description).map(|(about, code)| (about, python(code))));
+    }
+    commands.extend(web_commands(&known, at));
+    commands.push((
+        "All files as a folder, with the package davfs2",
+        format!("mount -t davfs -o ro {} MNT", shell_word(url)),
+    ));
+    commands.truncate(5);
+    Ok(commands)
+}
+
+/// The packages that read Zarr over HTTP.
+const WITH_XARRAY: &str = "All of it in Python: pip install xarray zarr fsspec aiohttp";
+const WITH_ANNDATA: &str = "All of it in Python: pip install anndata fsspec aiohttp";
+
+/// Returns Python code that reads the Zarr group at a URL, with an explanation. `None` if no program takes the whole
+/// for one dataset.
+fn zarr_code(folder: &dyn Folder, url: &str, description: &str) -> Option<(&'static str, String)> {
+    let xarray = || (WITH_XARRAY, format!("import xarray; print(xarray.open_zarr({url:?}))"));
+    let anndata = || (WITH_ANNDATA, format!("import anndata; print(anndata.read_zarr({url:?}))"));
+    let element =
+        || (WITH_ANNDATA, format!("import anndata, zarr; print(anndata.io.read_elem(zarr.open({url:?}, mode='r')))"));
+    if folder.known_paths().iter().any(|path| path == SCHEMA) {
+        let Ok(Some(Node::Folder(zarr))) = folder.lookup(ZARR) else { return None };
+        let metadata: serde_json::Value = serde_json::from_str(&text_of(&*zarr, "zarr.json")?).ok()?;
+        let is_element = metadata["attributes"]["encoding-type"].is_string();
+        return Some(if is_element { element() } else { xarray() });
+    }
+    // Looking it up in a group could open all members, so the group's README.txt tells for which program it is.
+    match description {
+        text if text.contains("anndata.read_zarr(\"zarr\")") => Some(anndata()),
+        text if text.contains("xarray.open_zarr(\"zarr\")") => Some(xarray()),
+        _ => None,
+    }
+}

@@ -1,0 +1,195 @@
+//! Paths in the tree, from the paths of URLs and back.
+
+use tilefs_storage::percent;
+
+/// A path in the tree. No name in it is empty, `.` or `..`, or contains `/` or NUL, so it cannot lead out of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreePath {
+    names: Vec<String>,
+    /// Whether it ends with a slash: only folders have such a path.
+    is_folder: bool,
+}
+
+impl TreePath {
+    /// Parses the path of a URL.
+    ///
+    /// # Errors
+    /// The reason why no tree has such a path, in one line.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let inner = text.strip_prefix('/').ok_or("the path does not begin with a slash")?;
+        let (inner, is_folder) = match inner.strip_suffix('/') {
+            Some(inner) => (inner, true),
+            None => (inner, inner.is_empty()),
+        };
+        if inner.is_empty() {
+            // `//` is not the root.
+            return if text == "/" { Ok(TreePath { names: Vec::new(), is_folder }) } else { Err("an empty name") };
+        }
+        let names = inner.split('/').map(decode_name).collect::<Result<_, _>>()?;
+        Ok(TreePath { names, is_folder })
+    }
+
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Returns whether it ends with a slash.
+    pub fn is_folder(&self) -> bool {
+        self.is_folder
+    }
+
+    /// Returns the path as the tree has it, without a slash at either end.
+    pub fn text(&self) -> String {
+        self.names.join("/")
+    }
+
+    /// Returns the relative URL of the root, from the URL of this path.
+    pub fn to_root(&self) -> String {
+        match self.names.len() - usize::from(!self.is_folder) {
+            0 => "./".to_owned(),
+            depth => "../".repeat(depth),
+        }
+    }
+
+    /// Returns the path of the URL, with a slash at the end if it is that of a folder.
+    pub fn url(&self, is_folder: bool) -> String {
+        let mut url = String::from("/");
+        for (number, name) in self.names.iter().enumerate() {
+            encode_name(name, &mut url);
+            if is_folder || number + 1 < self.names.len() {
+                url.push('/');
+            }
+        }
+        url
+    }
+}
+
+/// Returns a part of a URL without its escapes.
+///
+/// # Errors
+/// The reason why it is malformed, in one line.
+pub fn decode(text: &str) -> Result<String, &'static str> {
+    // For selections, a lone `%` is an empty text.
+    let bytes = if text == "%" { Err(0) } else { percent::unescape(text) };
+    String::from_utf8(bytes.map_err(|_| "a % without two hexadecimal digits after it")?)
+        .map_err(|_| "text that is not UTF-8")
+}
+
+fn decode_name(text: &str) -> Result<String, &'static str> {
+    let name = decode(text)?;
+    match name.as_str() {
+        "" => Err("an empty name"),
+        "." | ".." => Err("a name that is . or .."),
+        name if name.contains(['/', '\0']) => Err("a slash or NUL within a name"),
+        _ => Ok(name),
+    }
+}
+
+/// Appends a name as a segment of the path of a URL. Characters of selections stay readable.
+pub fn encode_name(name: &str, out: &mut String) {
+    for character in name.chars() {
+        match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~' | '=' | ',' | '+' => out.push(character),
+            // In the first name of a relative reference, a colon would end a scheme.
+            _ => percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), out),
+        }
+    }
+}
+
+/// Returns a text with escapes for the text and the attributes of HTML and XML. Characters that XML does not allow
+/// become U+FFFD.
+pub fn escape_markup(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\n' | '\t' => escaped.push(character),
+            _ if character.is_control() || matches!(character, '\u{FFFE}' | '\u{FFFF}') => escaped.push('\u{FFFD}'),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Appends to a text. Writing to a string cannot fail.
+macro_rules! append {
+    ($out:expr, $($arguments:tt)*) => {
+        let _ = write!($out, $($arguments)*);
+    };
+}
+pub(crate) use append;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(text: &str) -> Result<Vec<String>, &'static str> {
+        TreePath::parse(text).map(|path| path.names)
+    }
+
+    #[test]
+    fn names_are_decoded_one_by_one() {
+        assert_eq!(names("/").unwrap(), [""; 0]);
+        assert_eq!(names("/a%20b/c").unwrap(), ["a b", "c"]);
+        assert_eq!(names("/slice/x=5..9,y=1/temp.f32").unwrap(), ["slice", "x=5..9,y=1", "temp.f32"]);
+        assert_eq!(names("/a%252Fb").unwrap(), ["a%2Fb"], "decoded once");
+        assert_eq!(names(r"/..\a").unwrap(), [r"..\a"], "a name like any other");
+        assert!(TreePath::parse("/dims/").unwrap().is_folder() && !TreePath::parse("/dims").unwrap().is_folder());
+        assert!(TreePath::parse("/").unwrap().is_folder());
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_tree() {
+        for text in [
+            "",
+            "a",
+            "//",
+            "//a",
+            "/a//b",
+            "/.",
+            "/..",
+            "/../etc/passwd",
+            "/a/../b",
+            "/%2e%2e/b",
+            "/.%2E/b",
+            "/%2E",
+            "/a%2Fb",
+            "/%2Fetc/passwd",
+            "/a%00b",
+            "/%",
+            "/a%",
+            "/a%2",
+            "/a%zz",
+            "/%ff",
+            "/%C3",
+            "*",
+            "http://a/b",
+        ] {
+            assert!(names(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn markup_has_no_bare_characters_of_its_own() {
+        assert_eq!(
+            escape_markup("<a href=\"x\">'&'</a>\0"),
+            "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;\u{FFFD}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_url_leads_back_to_its_path(text in "(/[^\\x00/%]{1,9}){1,4}/?") {
+            if let Ok(path) = TreePath::parse(&text) {
+                let url = path.url(path.is_folder());
+                prop_assert!(url.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'<>&?#:".contains(&byte)));
+                prop_assert_eq!(TreePath::parse(&url), Ok(path));
+            }
+        }
+    }
+}
