@@ -1,5 +1,6 @@
-//! The commands of `tilefs`, one file each, and the code that they share.
+//! The command line of `tilefs`.
 //!
+//! * [`commands`]: the commands, one file each
 //! * [`arguments`]: expands the short forms of `tilefs mount`
 //! * [`options`]: the options for opening arrays and for the log
 //! * [`array`]: opens arrays
@@ -9,34 +10,26 @@
 
 mod arguments;
 mod array;
-mod cat;
 mod closed_output;
-mod completions;
+mod commands;
 mod failure;
-mod info;
 mod log;
-mod ls;
-mod man;
 mod memory;
-mod mount;
-#[cfg(feature = "serve")]
-mod open;
 mod options;
 mod output;
 mod printable;
-#[cfg(feature = "serve")]
-mod serve;
 mod service;
 mod size;
-mod umount;
-mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use arguments::Arguments;
+use commands::{cat, completions, info, ls, man, mount, umount, verify};
+#[cfg(feature = "serve")]
+use commands::{open, serve};
 use failure::Failure;
 use tilefs::fuse::background;
 use tilefs::reports::reason_of_panic;
@@ -63,11 +56,11 @@ Examples:
 #[command(name = "tilefs", version, after_help = format!("{EXAMPLES}\n{}", failure::STATUSES), subcommand_required = true, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: ChosenCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ChosenCommand {
     Mount(mount::Mount),
     Umount(umount::Umount),
     Info(info::Info),
@@ -90,18 +83,18 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     report_panics_in_the_log();
     match parse(arguments).and_then(|command| match command {
         None => Ok(()),
-        Some(Command::Mount(mount)) => mount.run(),
-        Some(Command::Umount(umount)) => umount.run(),
-        Some(Command::Info(info)) => info.run(),
-        Some(Command::Ls(ls)) => ls.run(),
-        Some(Command::Cat(cat)) => cat.run(),
+        Some(ChosenCommand::Mount(mount)) => mount.run(),
+        Some(ChosenCommand::Umount(umount)) => umount.run(),
+        Some(ChosenCommand::Info(info)) => info.run(),
+        Some(ChosenCommand::Ls(ls)) => ls.run(),
+        Some(ChosenCommand::Cat(cat)) => cat.run(),
         #[cfg(feature = "serve")]
-        Some(Command::Serve(serve)) => serve.run(),
+        Some(ChosenCommand::Serve(serve)) => serve.run(),
         #[cfg(feature = "serve")]
-        Some(Command::Open(open)) => open.run(),
-        Some(Command::Verify(verify)) => verify.run(),
-        Some(Command::Completions(completions)) => completions.run(),
-        Some(Command::Man(man)) => man.run(),
+        Some(ChosenCommand::Open(open)) => open.run(),
+        Some(ChosenCommand::Verify(verify)) => verify.run(),
+        Some(ChosenCommand::Completions(completions)) => completions.run(CommandLine::command()),
+        Some(ChosenCommand::Man(man)) => man.run(),
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -116,7 +109,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 }
 
 /// Parses the command; `None` if there is nothing left to do.
-fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
+fn parse(arguments: Vec<OsString>) -> Result<Option<ChosenCommand>, Failure> {
     let arguments = match arguments::expand(arguments)? {
         Arguments::Run(arguments) => arguments,
         Arguments::NothingToDo => return Ok(None),
@@ -151,13 +144,13 @@ fn report_panics_in_the_log() {
 mod tests {
     use super::*;
 
-    fn command(line: &str) -> Result<Option<Command>, Failure> {
+    fn command(line: &str) -> Result<Option<ChosenCommand>, Failure> {
         parse(line.split_whitespace().map(OsString::from).collect())
     }
 
     fn mount(line: &str) -> mount::Mount {
         match command(line) {
-            Ok(Some(Command::Mount(mount))) => mount,
+            Ok(Some(ChosenCommand::Mount(mount))) => mount,
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -13,7 +13,7 @@ use tilefs_threads::address_space;
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
 use tilefs_tree::select::time::OpenWindow;
-use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ShownViews, VariantLists, views};
+use tilefs_tree::{self as tree, DomainOptions, IndexOptions, OpenOptions, ShownViews, VariantLists, views};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]
@@ -34,11 +34,11 @@ pub struct Opening {
 
     /// The box of cells that the files of a dense array cover
     #[arg(long, value_name = "EXTENT", default_value = "domain")]
-    extent: Extent,
+    extent: ShownExtent,
 
     /// The order of the rows of sparse arrays
     #[arg(long, value_name = "ORDER", default_value = "array")]
-    order: Order,
+    order: RowOrder,
 
     /// Memory for caches, such as 512M or 2G; a quarter of the memory but at most 1G if not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
@@ -92,7 +92,7 @@ pub struct Cloud {
 
 /// The order of the rows of sparse arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Order {
+enum RowOrder {
     /// The array's own order, the cheapest
     Array,
     /// Sorted by coordinates, the first dimension first
@@ -161,7 +161,7 @@ struct Typed<T> {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Extent {
+enum ShownExtent {
     /// The domain, or the current domain if set
     Domain,
     /// The smallest box that holds all written cells
@@ -191,13 +191,13 @@ impl Opening {
         Ok(OpenOptions {
             reading,
             extent: match self.extent {
-                Extent::Domain => tree::Extent::Domain,
-                Extent::Nonempty => tree::Extent::NonEmpty,
+                ShownExtent::Domain => tree::Extent::Domain,
+                ShownExtent::Nonempty => tree::Extent::NonEmpty,
             },
-            row_order: self.order == Order::Row,
+            row_order: self.order == RowOrder::Row,
             is_watched: defaults.is_watched,
             slices: slices.slices.clone(),
-            variant_lists: slices.lists()?,
+            of_domains: DomainOptions::default().with(slices.lists()?),
             shown: defaults.shown,
             lower_case_dimensions: defaults.lower_case_dimensions,
         })

@@ -42,14 +42,14 @@ impl RequestKind {
 
 /// The counters of one mount.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct RequestCounts {
     requests: [Counter; RequestKind::ALL.len()],
     errors: [Counter; Error::KINDS.len()],
     read: Counter,
     refreshes: Counter,
 }
 
-impl Counts {
+impl RequestCounts {
     /// Counts a request.
     pub fn request(&self, kind: RequestKind) {
         if let Some(counter) = self.requests.get(kind as usize) {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_own_counter() {
-        let counts = Counts::default();
+        let counts = RequestCounts::default();
         for (number, (kind, _)) in RequestKind::ALL.iter().enumerate() {
             assert_eq!(*kind as usize, number);
             (0..=number).for_each(|_| counts.request(*kind));

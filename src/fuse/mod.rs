@@ -9,20 +9,14 @@
 //! Mounting and unmounting are done here and not by the FUSE library, which only gets the open device: the library
 //! behaves differently from what we need on errors, on drop, and when somebody else unmounts.
 
-mod attach;
 pub mod background;
 mod counts;
-mod detach;
 mod error;
 mod filesystem;
-mod forgotten;
 mod handles;
 mod inodes;
 mod mount;
-mod mount_table;
-mod mountpoint;
-mod needs;
-mod recent;
+mod mounting;
 mod refresh;
 mod reply_buffers;
 mod requester;
@@ -31,12 +25,11 @@ mod serve;
 mod server;
 mod session_end;
 mod sys;
-mod working_folders;
 
-pub use attach::Access;
-pub use detach::{Detach, unmount};
 pub use error::{MountError, errno};
 pub use mount::{Mount, MountOptions};
-pub use mountpoint::descriptor;
+pub use mounting::attach::Access;
+pub use mounting::detach::{Detach, unmount};
+pub use mounting::mountpoint::descriptor;
 pub use serve::{Signals, serve};
 pub use server::Ownership;

@@ -14,17 +14,18 @@ use tilefs_reader::statistics;
 use tilefs_threads::address_space;
 use tilefs_threads::{self as threads, Probe};
 
-use super::attach::{self, Access};
-use super::detach::{self, Detach, Refusal};
 use super::error::MountError;
 use super::filesystem::TreeFilesystem;
-use super::needs::Needs;
+use super::mounting::attach::{self, Access};
+use super::mounting::detach::{self, Detach, DetachRefusal};
+use super::mounting::needs::Needs;
+use super::mounting::working_folders::working_folders;
+use super::mounting::{mount_table, mountpoint};
 use super::refresh::Refresher;
+use super::requester;
 use super::requests::Requests;
 use super::server::{BackgroundTriggers, Ownership, Server};
 use super::session_end::SessionEnd;
-use super::working_folders::working_folders;
-use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::channel;
 use crate::reports::ASKED_FOR;
@@ -218,37 +219,16 @@ impl Mount {
             options.only_others,
         );
         let server = mount.server.get_or_init(|| Arc::downgrade(filesystem.server())).clone();
-        let mut config = Config::default();
-        config.n_threads = Some(threads);
-        config.acl = match options.access {
-            // The kernel enforces the access that the mounting process has chosen.
-            _ if mount.is_inherited => SessionACL::All,
-            Access::Owner => SessionACL::Owner,
-            Access::OwnerAndRoot => SessionACL::RootAndOwner,
-            Access::Everyone => SessionACL::All,
-        };
+        let config = mount.config(threads, options.access);
         let acl = config.acl;
         let session = Session::from_fd(filesystem, device, acl, config)
             .map_err(|error| fail(unanswered(&error, mount.is_inherited)))?;
-        let end = Arc::clone(&mount.session);
         let notifier = session.notifier();
         let refresher = Refresher::new(trigger, refresh_requests, server.clone(), notifier.clone());
         let refresher = mount.refresher.get_or_init(|| refresher);
         // If this thread cannot start, the kernel forgets names at its own pace and only memory is lost.
         let _ = threads::start("forget", move || forget_names(&server, &notifier, &forget_requests));
-        // If this thread cannot start, killed readers are released only when their requests are answered.
-        let _ = session.as_fd().try_clone_to_owned().and_then(|device| start_watcher(&mount.requests, device));
-        let requests = Arc::clone(&mount.requests);
-        let started = threads::start("mount", move || {
-            let result = session.run();
-            requests.end();
-            end.set(ended(result));
-        });
-        if let Err(error) = started {
-            mount.requests.end();
-            mount.session.set(Ok(()));
-            return Err(fail(format!("cannot start a thread: {error}")));
-        }
+        mount.run(session).map_err(|error| fail(format!("cannot start a thread: {error}")))?;
         if let Some(interval) = options.refresh {
             refresher
                 .start(Some(interval))
@@ -258,6 +238,39 @@ impl Mount {
             raise_kernel_read_ahead(device);
         }
         Ok(mount)
+    }
+
+    /// Returns the settings of the session.
+    fn config(&self, threads: usize, access: Access) -> Config {
+        let mut config = Config::default();
+        config.n_threads = Some(threads);
+        config.acl = match access {
+            // The kernel enforces the access that the mounting process has chosen.
+            _ if self.is_inherited => SessionACL::All,
+            Access::Owner => SessionACL::Owner,
+            Access::OwnerAndRoot => SessionACL::RootAndOwner,
+            Access::Everyone => SessionACL::All,
+        };
+        config
+    }
+
+    /// Starts the threads that answer requests.
+    ///
+    /// # Errors
+    /// If the system refuses another thread.
+    fn run(&self, session: Session<TreeFilesystem>) -> io::Result<()> {
+        // If this thread cannot start, killed readers are released only when their requests are answered.
+        let _ = session.as_fd().try_clone_to_owned().and_then(|device| start_watcher(&self.requests, device));
+        let (requests, end) = (Arc::clone(&self.requests), Arc::clone(&self.session));
+        let started = threads::start("mount", move || {
+            let result = session.run();
+            requests.end();
+            end.set(ended(result));
+        });
+        started.map(drop).inspect_err(|_| {
+            self.requests.end();
+            self.session.set(Ok(()));
+        })
     }
 
     /// Returns the mount point: an absolute path without links.
@@ -290,8 +303,8 @@ impl Mount {
     /// unmounts.
     ///
     /// # Errors
-    /// [`Refusal`] if it is in use, or the system rejects it.
-    pub(super) fn detach(&self, how: Detach) -> Result<(), Refusal> {
+    /// [`DetachRefusal`] if it is in use, or the system rejects it.
+    pub(super) fn detach(&self, how: Detach) -> Result<(), DetachRefusal> {
         // After the session ended normally, the kernel may reuse its device number for a new mount on the same folder.
         // Only a dead mount can then still be ours, left after the connection was aborted. After the session's threads
         // failed, the mount is still ours.

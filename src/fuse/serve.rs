@@ -12,9 +12,9 @@ use tilefs_format::error::Error;
 use tilefs_threads as threads;
 
 use super::background;
-use super::detach::{self, Detach, Refusal};
 use super::error::MountError;
 use super::mount::Mount;
+use super::mounting::detach::{self, Detach, DetachRefusal};
 use super::sys;
 
 /// Signals that end a mount: `kill`, ctrl-C.
@@ -192,12 +192,12 @@ fn unmount_or_detach(mount: &Mount) -> Result<bool, MountError> {
     let path = mount.mountpoint();
     match mount.detach(Detach::WhenIdle) {
         Ok(()) => return Ok(true),
-        Err(Refusal::Busy) => log::warn!(
+        Err(DetachRefusal::Busy) => log::warn!(
             "{} is in use by {}: detached now, and it ends when they are done; a second signal ends it at once",
             path.display(),
             detach::users(path)
         ),
-        Err(Refusal::Other(reason)) => log::warn!("{}: {reason}; trying again lazily", path.display()),
+        Err(DetachRefusal::Other(reason)) => log::warn!("{}: {reason}; trying again lazily", path.display()),
     }
     finish(mount, Ok(())).map(|()| false)
 }
@@ -213,7 +213,7 @@ fn abort(mount: &Mount) -> Result<(), MountError> {
 fn finish(mount: &Mount, result: Result<(), MountError>) -> Result<(), MountError> {
     match mount.detach(Detach::Lazily) {
         Ok(()) => result,
-        Err(Refusal::Busy) => result.and(Err(mount.error("in use, and cannot be unmounted".into()))),
-        Err(Refusal::Other(reason)) => result.and(Err(mount.error(reason))),
+        Err(DetachRefusal::Busy) => result.and(Err(mount.error("in use, and cannot be unmounted".into()))),
+        Err(DetachRefusal::Other(reason)) => result.and(Err(mount.error(reason))),
     }
 }

@@ -16,7 +16,7 @@ use tilefs_format::error::Error;
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
 
-use super::counts::Counts;
+use super::counts::RequestCounts;
 use super::error::errno;
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
@@ -44,7 +44,7 @@ pub struct Server {
     pub(super) read_ahead: ReadAhead,
     replies: ReplyBuffers,
     pub(super) errors: ErrorLog,
-    pub(super) counts: Counts,
+    pub(super) counts: RequestCounts,
     ownership: Ownership,
     direct_io: bool,
 }
@@ -111,7 +111,7 @@ impl Server {
                 read_ahead,
                 replies: ReplyBuffers::default(),
                 errors,
-                counts: Counts::default(),
+                counts: RequestCounts::default(),
                 ownership,
                 direct_io,
             }

@@ -29,7 +29,7 @@ use tilefs_threads as threads;
 use tilefs_threads::cancellation::Token;
 
 use pattern::{PIECE, Pattern, Shape};
-use queue::{Job, Queue};
+use queue::{PrefetchJob, Queue};
 use unread::Unread;
 
 /// Limits for what is prefetched for all readers together, so that the cache holds it until it is read.
@@ -67,12 +67,12 @@ pub struct ReadAhead {
     running: AtomicU64,
     /// Readers of prefetched files that are not open yet, oldest first.
     unopened: Mutex<VecDeque<Arc<Reader>>>,
-    counts: Arc<Counts>,
+    counts: Arc<PrefetchCounts>,
 }
 
 /// Counts of prefetched bytes.
 #[derive(Default)]
-struct Counts {
+struct PrefetchCounts {
     /// Bytes that were read later.
     used: Counter,
     /// Bytes that were not, because the reader moved elsewhere or closed the file.
@@ -98,7 +98,7 @@ impl ReadAhead {
     /// Starts the workers. Use one per core, or the preferred number of concurrent requests of storage with high
     /// latency.
     pub fn new(workers: usize, window: Window) -> Self {
-        let (queue, counts) = (Arc::new(Queue::default()), Arc::<Counts>::default());
+        let (queue, counts) = (Arc::new(Queue::default()), Arc::<PrefetchCounts>::default());
         let mut has_workers = false;
         for number in 0..if window.bytes < PIECE { 0 } else { workers } {
             let (own, counts) = (Arc::clone(&queue), Arc::clone(&counts));
@@ -263,10 +263,10 @@ impl Reader {
 }
 
 /// Runs a worker until the queue closes; the spare worker (`is_spare`) takes only urgent jobs.
-fn work(queue: &Queue, counts: &Counts, is_spare: bool) {
+fn work(queue: &Queue, counts: &PrefetchCounts, is_spare: bool) {
     while let Some(job) = queue.next(is_spare) {
         if job.is_wanted() {
-            let Job { reader, range: Range { start, end }, .. } = job;
+            let PrefetchJob { reader, range: Range { start, end }, .. } = job;
             // Count the range now, because a concurrent read already benefits from it.
             counts.wasted.add(lock(&reader.unread).add(start..end));
             // The reader meets any error, even a panic, again and reports it.
@@ -381,7 +381,7 @@ mod tests {
         let queue = Queue::default();
         let reader = reader(&Watched::new(1 << 30));
         queue.add(&reader, (0..8).map(|number| number * PIECE..(number + 1) * PIECE).collect());
-        let offset = |job: Option<queue::Job>| job.map(|job| job.range.start);
+        let offset = |job: Option<queue::PrefetchJob>| job.map(|job| job.range.start);
         assert_eq!(offset(queue.next(true)), Some(0));
         assert_eq!(offset(queue.next(true)), Some(PIECE));
         thread::scope(|scope| {

@@ -29,11 +29,11 @@ pub struct Pattern {
     /// In offsets counted from the end of the file.
     backward: Sequence,
     strides: Strides,
-    kind: Option<Kind>,
+    kind: Option<PatternKind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PatternKind {
     Forward,
     Backward,
     Strided,
@@ -67,36 +67,36 @@ impl Pattern {
         let is_backward = self.backward.take(mirrored);
         let is_strided = self.strides.take(start, end - start);
         let goes_on = match self.kind {
-            Some(Kind::Forward) => is_forward,
-            Some(Kind::Backward) => is_backward,
-            Some(Kind::Strided) => is_strided,
+            Some(PatternKind::Forward) => is_forward,
+            Some(PatternKind::Backward) => is_backward,
+            Some(PatternKind::Strided) => is_strided,
             None => true,
         };
         if !goes_on {
             self.kind = None;
         }
         let mut ranges = Vec::new();
-        if matches!(self.kind, None | Some(Kind::Forward)) {
+        if matches!(self.kind, None | Some(PatternKind::Forward)) {
             let part = (file.end_of_part)(end.saturating_sub(1)).min(file.length);
             ranges = self.forward.wanted(part, most, |at| (file.band)(at).end);
-            self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Forward));
+            self.kind = self.kind.or((!ranges.is_empty()).then_some(PatternKind::Forward));
         }
-        if matches!(self.kind, None | Some(Kind::Backward)) {
+        if matches!(self.kind, None | Some(PatternKind::Backward)) {
             let band_end = |at: u64| file.length - (file.band)(file.length - 1 - at).start;
             let mirrored = self.backward.wanted(file.length, most, band_end);
             ranges = mirrored.into_iter().map(|range| file.length - range.end..file.length - range.start).collect();
-            self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Backward));
+            self.kind = self.kind.or((!ranges.is_empty()).then_some(PatternKind::Backward));
         }
-        if matches!(self.kind, None | Some(Kind::Strided)) {
+        if matches!(self.kind, None | Some(PatternKind::Strided)) {
             ranges = self.strides.wanted(file.length, most);
-            self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Strided));
+            self.kind = self.kind.or((!ranges.is_empty()).then_some(PatternKind::Strided));
         }
         Expected { ranges, supersedes: !goes_on }
     }
 
     /// Assumes that the whole file is read from the front. Returns the first ranges to prefetch, up to `most` bytes.
     pub fn expect_all(&mut self, file: &Shape<'_>, most: u64) -> Vec<Range<u64>> {
-        self.kind = Some(Kind::Forward);
+        self.kind = Some(PatternKind::Forward);
         self.forward = Sequence { reads: 2, bytes: START_AFTER, window: most, advances: true, ..Sequence::default() };
         self.forward.wanted((file.end_of_part)(0).min(file.length), most, |at| (file.band)(at).end)
     }

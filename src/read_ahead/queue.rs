@@ -26,14 +26,14 @@ pub struct Queue {
 
 #[derive(Default)]
 struct QueueState {
-    waiting: Vec<Job>,
+    waiting: Vec<PrefetchJob>,
     workers: usize,
     idle_spares: usize,
     is_closed: bool,
 }
 
 /// A range to prefetch for a reader.
-pub struct Job {
+pub struct PrefetchJob {
     pub reader: Arc<Reader>,
     pub range: Range<u64>,
     /// Generation of the reader's expectations; jobs of an earlier one are obsolete.
@@ -42,7 +42,7 @@ pub struct Job {
     due: u64,
 }
 
-impl Job {
+impl PrefetchJob {
     /// Returns how many bytes the reader will read before it needs this range.
     fn slack(&self) -> u64 {
         self.due.saturating_sub(self.reader.served.load(Ordering::Relaxed))
@@ -67,7 +67,7 @@ impl Queue {
                 break;
             }
             let length = range.end - range.start;
-            state.waiting.push(Job { reader: Arc::clone(reader), range, generation, due });
+            state.waiting.push(PrefetchJob { reader: Arc::clone(reader), range, generation, due });
             due = due.saturating_add(length);
         }
         self.wake_spare(&state);
@@ -94,7 +94,7 @@ impl Queue {
 
     /// Waits for the job with the least slack. The spare worker takes only urgent ones. Returns `None` when the queue
     /// is closed.
-    pub fn next(&self, is_spare: bool) -> Option<Job> {
+    pub fn next(&self, is_spare: bool) -> Option<PrefetchJob> {
         let mut state = self.lock();
         loop {
             if state.is_closed {

@@ -33,6 +33,10 @@ impl RootWithOwn {
 }
 
 impl Folder for RootWithOwn {
+    fn inner(&self) -> Option<&dyn Folder> {
+        Some(&*self.root)
+    }
+
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         if name != OWN_FOLDER {
             return self.root.lookup(name);
@@ -44,36 +48,12 @@ impl Folder for RootWithOwn {
         Ok(Some(Node::Folder(Arc::new(OwnFolder { of_tree, ..(*self.own).clone() }))))
     }
 
-    fn why_absent(&self, name: &str) -> Option<String> {
-        self.root.why_absent(name)
-    }
-
     fn list(&self) -> Result<Vec<Entry>> {
         self.root.list()
     }
 
-    fn known_paths(&self) -> Vec<String> {
-        self.root.known_paths()
-    }
-
     fn modified(&self) -> SystemTime {
         self.root.modified()
-    }
-
-    fn source(&self) -> Option<u64> {
-        self.root.source()
-    }
-
-    fn memory(&self) -> usize {
-        self.root.memory()
-    }
-
-    fn known_bytes(&self) -> u64 {
-        self.root.known_bytes()
-    }
-
-    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
-        self.root.extended_attributes()
     }
 }
 

@@ -58,13 +58,13 @@ fn check(fixture: &str, change: impl FnOnce(&mut Vec<u8>), refused: impl Fn(&str
 }
 
 #[test]
-fn of_an_attribute() {
+fn an_unknown_filter_of_an_attribute_hides_that_attribute_only() {
     check("dense/filters_float32", |schema| _ = make_filter_unknown(schema, "lz4"), |name| name.starts_with("lz4."));
     check("sparse/dims_1", |schema| _ = make_filter_unknown(schema, "v"), |name| name.starts_with("v."));
 }
 
 #[test]
-fn of_coordinates_that_no_row_depends_on() {
+fn an_unknown_filter_of_coordinates_hides_these_only_if_no_row_depends_on_them() {
     check("sparse/dim_filters", |schema| _ = make_filter_unknown(schema, "y"), |name| name.starts_with("dims/y."));
     check("sparse/dims_3", |schema| of_coordinates(schema), |name| name.starts_with("dims/"));
 }
@@ -77,7 +77,7 @@ fn of_coordinates(schema: &mut [u8]) {
 }
 
 #[test]
-fn of_offsets() {
+fn an_unknown_filter_of_offsets_hides_values_of_variable_size() {
     let of_offsets = |schema: &mut Vec<u8>| {
         // Version, duplicates, array type, two orders and capacity; then the filters of coordinates.
         let number = |schema: &[u8], at: usize| u32::from_le_bytes(schema[at..at + 4].try_into().unwrap()) as usize;
@@ -95,7 +95,7 @@ fn of_offsets() {
 
 /// A known filter on a type that it does not support.
 #[test]
-fn on_another_type() {
+fn a_filter_on_a_type_that_it_does_not_support_hides_that_attribute_only() {
     let copy = Copy::of("dense/filters_float32");
     let before = files(&copy);
     alter(&copy.file("__schema", ""), |schema| {
@@ -115,7 +115,7 @@ fn on_another_type() {
 
 /// The schema of an older fragment only.
 #[test]
-fn of_one_fragment() {
+fn an_unknown_filter_of_one_fragment_shows_nothing_wrong() {
     let copy = Copy::of("sparse/evolution");
     let schemas = copy.path().join("__schema");
     let mut names: Vec<_> = fs::read_dir(&schemas).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::paths::{content, files, found, whole};
 use tilefs_format::error::{Error, Result};
-use tilefs_storage::simulated::{FaultKind, Operation, Request};
+use tilefs_storage::simulated::{FaultKind, StorageOperation, StorageRequest};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs_tree::{self as tree, Folder, OpenOptions};
 
@@ -28,7 +28,7 @@ impl Remote {
     }
 
     /// Returns the requests since the last call for objects whose keys end like this.
-    fn requests_for(&self, end: &str) -> Vec<Request> {
+    fn requests_for(&self, end: &str) -> Vec<StorageRequest> {
         let all = self.storage.take_requests().into_iter();
         all.filter(|request| request.key.as_bytes().ends_with(end.as_bytes())).collect()
     }
@@ -51,7 +51,7 @@ fn read(root: &dyn Folder, path: &str) -> Result<Vec<u8>> {
     whole(&*content(root, path)?)
 }
 
-fn steps(requests: &[Request]) -> usize {
+fn steps(requests: &[StorageRequest]) -> usize {
     requests.iter().map(|request| request.step).max().unwrap_or(0)
 }
 
@@ -65,7 +65,7 @@ fn the_first_value_of_an_array_is_few_requests_away() {
     println!("{} requests in {} steps: {requests:#?}", requests.len(), steps(&requests));
     assert!(requests.len() <= 6 && steps(&requests) <= 3, "{requests:#?}");
     // Sizes come from the listing or with other answers.
-    assert!(requests.iter().all(|request| request.operation != Operation::Length), "{requests:#?}");
+    assert!(requests.iter().all(|request| request.operation != StorageOperation::Length), "{requests:#?}");
     // The second value is in the same tile, and everything else is cached by then.
     read(&*root, "slice/46,121/temp.f32").unwrap();
     assert_eq!(remote.storage.take_requests(), []);
@@ -80,7 +80,8 @@ fn what_is_told_of_an_array_takes_no_further_listing() {
         assert!(!read(&*root, path).unwrap().is_empty());
     }
     let requests = remote.storage.take_requests();
-    let is_listing = |request: &Request| matches!(request.operation, Operation::List | Operation::ListBelow);
+    let is_listing =
+        |request: &StorageRequest| matches!(request.operation, StorageOperation::List | StorageOperation::ListBelow);
     assert!(!requests.iter().any(|request| is_listing(request) && request.key == remote.key), "{requests:#?}");
 }
 
@@ -117,8 +118,11 @@ fn other_arrays_cost_little_more() {
     }
 }
 
-fn bytes_asked(requests: &[Request]) -> u64 {
-    requests.iter().map(|request| if let Operation::From { most, .. } = request.operation { most } else { 0 }).sum()
+fn bytes_asked(requests: &[StorageRequest]) -> u64 {
+    requests
+        .iter()
+        .map(|request| if let StorageOperation::From { most, .. } = request.operation { most } else { 0 })
+        .sum()
 }
 
 /// Reads alternate between eight tiles of 256 KiB. A cache that is too small for all of them caches their chunks, four
@@ -306,7 +310,7 @@ fn an_array_opened_while_requests_fail_is_the_same_afterwards() {
 
 #[test]
 fn each_failure_is_of_its_kind() {
-    let data = |request: &Request| request.key.name().is_some_and(|name| name.ends_with(b"a0.tdb"));
+    let data = |request: &StorageRequest| request.key.name().is_some_and(|name| name.ends_with(b"a0.tdb"));
     for failing in [FaultKind::Transient, FaultKind::Permanent, FaultKind::Missing, FaultKind::CutShort] {
         let remote = Remote::new("demo", Duration::ZERO);
         let root = remote.open().unwrap();

@@ -190,7 +190,7 @@ fn cells(column: &Column, rows: Range<u64>) -> Result<Vec<Option<Vec<u8>>>> {
     let marks = column.validity.as_ref().map(|validity| read(validity, rows.clone())).transpose()?;
     let values: Vec<Vec<u8>> = match &column.offsets {
         Some(offsets) => {
-            let offsets = read(offsets, rows.start * 8..rows.end * 8 + 8)?;
+            let offsets = read(&offsets.content(), rows.start * 8..rows.end * 8 + 8)?;
             let offsets: Vec<u64> = offsets.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
             offsets.windows(2).map(|ends| read(&column.values, ends[0]..ends[1])).collect::<Result<_>>()?
         }

@@ -115,7 +115,7 @@ impl Sources {
     /// Adds a column of sources; prefetching reads only its offsets into memory.
     pub fn column(&mut self, column: Column) -> Column {
         let values = self.values(column.values);
-        let offsets = column.offsets.map(|offsets| self.index(offsets));
+        let offsets = column.offsets.map(|offsets| self.index(offsets.content()).into());
         let validity = column.validity.map(|validity| self.values(validity));
         Column { values, offsets, validity, ..column }
     }

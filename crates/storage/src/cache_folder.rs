@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
 
-use super::entries::for_each_entry;
+use super::local::entries::for_each_entry;
 
 /// Name of the key file.
 const KEY: &str = "key.tilefs";
@@ -41,13 +41,13 @@ const TOUCH_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct CacheFolder {
     folder: OwnedFd,
-    key: Key,
+    key: HiddenKey,
 }
 
 /// Hides the key in debug output.
-struct Key([u8; KEY_BYTES]);
+struct HiddenKey([u8; KEY_BYTES]);
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for HiddenKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key")
     }
@@ -245,7 +245,7 @@ fn make(folder: &OwnedFd, name: &str) -> io::Result<File> {
 }
 
 /// Returns the folder's key. Creates one if it is missing, or if its writer was stopped before it finished.
-fn key_of(folder: &OwnedFd) -> Result<Key, OpenError> {
+fn key_of(folder: &OwnedFd) -> Result<HiddenKey, OpenError> {
     for _ in 0..KEY_POLLS.0 {
         match read_key(folder)? {
             Some(Some(key)) => return Ok(key),
@@ -262,7 +262,7 @@ fn key_of(folder: &OwnedFd) -> Result<Key, OpenError> {
 }
 
 /// Reads the key: `None` without a file, `Some(None)` if the file is incomplete.
-fn read_key(folder: &OwnedFd) -> Result<Option<Option<Key>>, OpenError> {
+fn read_key(folder: &OwnedFd) -> Result<Option<Option<HiddenKey>>, OpenError> {
     let file = match open_own(folder, KEY, OFlags::RDONLY) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(libc::ELOOP) => {
@@ -276,17 +276,17 @@ fn read_key(folder: &OwnedFd) -> Result<Option<Option<Key>>, OpenError> {
     }
     let mut bytes = Vec::with_capacity(KEY_BYTES);
     file.take(KEY_BYTES as u64).read_to_end(&mut bytes)?;
-    Ok(Some(bytes.try_into().ok().map(Key)))
+    Ok(Some(bytes.try_into().ok().map(HiddenKey)))
 }
 
-fn write_key(folder: &OwnedFd, mut file: File) -> Result<Key, OpenError> {
+fn write_key(folder: &OwnedFd, mut file: File) -> Result<HiddenKey, OpenError> {
     let mut key = [0; KEY_BYTES];
     let written = match getrandom(&mut key, GetRandomFlags::empty())? {
         KEY_BYTES => file.write_all(&key),
         _ => Err(io::Error::other(TOO_FEW_RANDOM_BYTES)),
     };
     match written {
-        Ok(()) => Ok(Key(key)),
+        Ok(()) => Ok(HiddenKey(key)),
         Err(error) => {
             let _ = unlinkat(folder, KEY, AtFlags::empty());
             Err(error.into())

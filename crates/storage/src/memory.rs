@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::entries::for_each_entry;
+use super::local::entries::for_each_entry;
 use super::ranges::ReadRange;
 use super::{Listed, ListedKind, ListedObject, Storage, StoreKey, past_end};
 

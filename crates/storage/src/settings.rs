@@ -16,7 +16,7 @@ const MOST_FILE: usize = 1 << 20;
 
 /// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SettingType {
     Text,
     /// `true` or `false`.
     Flag,
@@ -26,37 +26,37 @@ enum Kind {
 }
 
 /// The supported settings.
-const KNOWN: [(&str, Kind); 30] = [
-    ("vfs.s3.region", Kind::Text),
-    ("vfs.s3.endpoint_override", Kind::Text),
-    ("vfs.s3.scheme", Kind::Text),
-    ("vfs.s3.use_virtual_addressing", Kind::Flag),
-    ("vfs.s3.no_sign_request", Kind::Flag),
-    ("vfs.s3.requester_pays", Kind::Flag),
-    ("vfs.s3.verify_ssl", Kind::Flag),
-    ("vfs.s3.ca_file", Kind::Text),
-    ("vfs.s3.proxy_host", Kind::Text),
-    ("vfs.s3.proxy_port", Kind::Number),
-    ("vfs.s3.proxy_scheme", Kind::Text),
-    ("vfs.s3.proxy_username", Kind::Text),
-    ("vfs.s3.proxy_password", Kind::Secret),
-    ("vfs.s3.connect_timeout_ms", Kind::Number),
-    ("vfs.s3.request_timeout_ms", Kind::Number),
-    ("vfs.s3.max_parallel_ops", Kind::Number),
-    ("vfs.s3.aws_access_key_id", Kind::Secret),
-    ("vfs.s3.aws_secret_access_key", Kind::Secret),
-    ("vfs.s3.aws_session_token", Kind::Secret),
-    ("vfs.gcs.endpoint", Kind::Text),
-    ("vfs.gcs.project_id", Kind::Text),
-    ("vfs.gcs.service_account_key", Kind::Secret),
-    ("vfs.gcs.request_timeout_ms", Kind::Number),
-    ("vfs.gcs.max_parallel_ops", Kind::Number),
-    ("vfs.azure.storage_account_name", Kind::Text),
-    ("vfs.azure.blob_endpoint", Kind::Text),
-    ("vfs.azure.storage_account_key", Kind::Secret),
-    ("vfs.azure.storage_account_sas_token", Kind::Secret),
-    ("vfs.azure.storage_sas_token", Kind::Secret),
-    ("vfs.azure.max_parallel_ops", Kind::Number),
+const KNOWN: [(&str, SettingType); 30] = [
+    ("vfs.s3.region", SettingType::Text),
+    ("vfs.s3.endpoint_override", SettingType::Text),
+    ("vfs.s3.scheme", SettingType::Text),
+    ("vfs.s3.use_virtual_addressing", SettingType::Flag),
+    ("vfs.s3.no_sign_request", SettingType::Flag),
+    ("vfs.s3.requester_pays", SettingType::Flag),
+    ("vfs.s3.verify_ssl", SettingType::Flag),
+    ("vfs.s3.ca_file", SettingType::Text),
+    ("vfs.s3.proxy_host", SettingType::Text),
+    ("vfs.s3.proxy_port", SettingType::Number),
+    ("vfs.s3.proxy_scheme", SettingType::Text),
+    ("vfs.s3.proxy_username", SettingType::Text),
+    ("vfs.s3.proxy_password", SettingType::Secret),
+    ("vfs.s3.connect_timeout_ms", SettingType::Number),
+    ("vfs.s3.request_timeout_ms", SettingType::Number),
+    ("vfs.s3.max_parallel_ops", SettingType::Number),
+    ("vfs.s3.aws_access_key_id", SettingType::Secret),
+    ("vfs.s3.aws_secret_access_key", SettingType::Secret),
+    ("vfs.s3.aws_session_token", SettingType::Secret),
+    ("vfs.gcs.endpoint", SettingType::Text),
+    ("vfs.gcs.project_id", SettingType::Text),
+    ("vfs.gcs.service_account_key", SettingType::Secret),
+    ("vfs.gcs.request_timeout_ms", SettingType::Number),
+    ("vfs.gcs.max_parallel_ops", SettingType::Number),
+    ("vfs.azure.storage_account_name", SettingType::Text),
+    ("vfs.azure.blob_endpoint", SettingType::Text),
+    ("vfs.azure.storage_account_key", SettingType::Secret),
+    ("vfs.azure.storage_account_sas_token", SettingType::Secret),
+    ("vfs.azure.storage_sas_token", SettingType::Secret),
+    ("vfs.azure.max_parallel_ops", SettingType::Number),
 ];
 
 /// Defaults of TileDB 2.30 in a saved file, for settings that tilefs does not have or interprets differently. The
@@ -172,7 +172,7 @@ impl Settings {
     /// machine can see the command line.
     pub fn set_typed(&mut self, name: &str, value: &str) -> Result<()> {
         match KNOWN.iter().find(|(known, _)| *known == name) {
-            Some((_, Kind::Secret)) => Err(Error::usage(format!(
+            Some((_, SettingType::Secret)) => Err(Error::usage(format!(
                 "{name} is a secret, and others see the command line; write it to a file for --config, or to the \
                  environment"
             ))),
@@ -190,15 +190,15 @@ impl Settings {
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let Some(&(name, kind)) = KNOWN.iter().find(|(known, _)| *known == name) else { return Ok(()) };
         let fits = match kind {
-            Kind::Text | Kind::Secret => true,
-            Kind::Flag => matches!(value, "true" | "false"),
-            Kind::Number => value.parse::<u64>().is_ok(),
+            SettingType::Text | SettingType::Secret => true,
+            SettingType::Flag => matches!(value, "true" | "false"),
+            SettingType::Number => value.parse::<u64>().is_ok(),
         };
         let fits = fits && (!name.ends_with("scheme") || matches!(value, "http" | "https"));
         if !fits {
             let due = match kind {
-                Kind::Flag => "true or false",
-                Kind::Number => "a number",
+                SettingType::Flag => "true or false",
+                SettingType::Number => "a number",
                 _ => "http or https",
             };
             return Err(Error::usage(format!("the setting {name} must be {due}, not {value:?}")));
@@ -227,7 +227,7 @@ impl Settings {
     }
 
     fn has_secrets(&self) -> bool {
-        KNOWN.iter().any(|(name, kind)| *kind == Kind::Secret && self.0.contains_key(name))
+        KNOWN.iter().any(|(name, kind)| *kind == SettingType::Secret && self.0.contains_key(name))
     }
 }
 

@@ -27,8 +27,8 @@ pub struct SimulatedStorage {
 
 #[derive(Default)]
 struct SimulationState {
-    requests: Vec<Request>,
-    faults: Vec<Fault>,
+    requests: Vec<StorageRequest>,
+    faults: Vec<PlannedFault>,
     in_flight: usize,
     most_in_flight: usize,
     /// Length of the longest chain of dependent requests answered so far.
@@ -37,7 +37,7 @@ struct SimulationState {
 
 /// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum StorageOperation {
     /// The names in a folder.
     List,
     /// The keys below a folder.
@@ -60,11 +60,11 @@ pub enum Operation {
 
 /// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct StorageRequest {
     /// The key of the request.
     pub key: StoreKey,
     /// The requested operation.
-    pub operation: Operation,
+    pub operation: StorageOperation,
     /// Length of the longest chain of requests that ends with this one, where each was made after the answer to the one
     /// before.
     pub step: usize,
@@ -83,8 +83,8 @@ pub enum FaultKind {
     CutShort,
 }
 
-struct Fault {
-    concerns: Box<dyn Fn(&Request) -> bool + Send>,
+struct PlannedFault {
+    concerns: Box<dyn Fn(&StorageRequest) -> bool + Send>,
     failing: FaultKind,
     /// Number of matching requests that still succeed.
     spared: usize,
@@ -99,7 +99,7 @@ impl SimulatedStorage {
     }
 
     /// Makes all requests that `concerns` selects fail from now on.
-    pub fn fail(&self, failing: FaultKind, concerns: impl Fn(&Request) -> bool + Send + 'static) {
+    pub fn fail(&self, failing: FaultKind, concerns: impl Fn(&StorageRequest) -> bool + Send + 'static) {
         self.fail_some(failing, 0, usize::MAX, concerns);
     }
 
@@ -109,9 +109,9 @@ impl SimulatedStorage {
         failing: FaultKind,
         spared: usize,
         count: usize,
-        concerns: impl Fn(&Request) -> bool + Send + 'static,
+        concerns: impl Fn(&StorageRequest) -> bool + Send + 'static,
     ) {
-        self.lock().faults.push(Fault { concerns: Box::new(concerns), failing, spared, left: count });
+        self.lock().faults.push(PlannedFault { concerns: Box::new(concerns), failing, spared, left: count });
     }
 
     /// Lets all requests succeed from now on.
@@ -120,7 +120,7 @@ impl SimulatedStorage {
     }
 
     /// Returns the requests since the last call, in the order in which they were made.
-    pub fn take_requests(&self) -> Vec<Request> {
+    pub fn take_requests(&self) -> Vec<StorageRequest> {
         let mut state = self.lock();
         (state.answered, state.most_in_flight) = (0, state.in_flight);
         std::mem::take(&mut state.requests)
@@ -135,7 +135,7 @@ impl SimulatedStorage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn request<T>(&self, key: &StoreKey, operation: Operation, answer: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn request<T>(&self, key: &StoreKey, operation: StorageOperation, answer: impl FnOnce() -> Result<T>) -> Result<T> {
         let (step, failing) = self.lock().begin(key, operation);
         let answer = cancellation::pause(self.delay).and_then(|()| match failing {
             None => answer(),
@@ -149,9 +149,9 @@ impl SimulatedStorage {
 }
 
 impl SimulationState {
-    fn begin(&mut self, key: &StoreKey, operation: Operation) -> (usize, Option<FaultKind>) {
+    fn begin(&mut self, key: &StoreKey, operation: StorageOperation) -> (usize, Option<FaultKind>) {
         let step = self.answered + 1;
-        let request = Request { key: key.clone(), operation, step };
+        let request = StorageRequest { key: key.clone(), operation, step };
         let failing = self.faults.iter_mut().find_map(|fault| fault.strikes(&request));
         self.requests.push(request);
         self.in_flight += 1;
@@ -160,8 +160,8 @@ impl SimulationState {
     }
 }
 
-impl Fault {
-    fn strikes(&mut self, request: &Request) -> Option<FaultKind> {
+impl PlannedFault {
+    fn strikes(&mut self, request: &StorageRequest) -> Option<FaultKind> {
         if self.left == 0 || !(self.concerns)(request) {
             return None;
         }
@@ -191,34 +191,34 @@ impl Storage for SimulatedStorage {
     }
 
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
-        self.request(folder, Operation::List, || self.inner.list(folder))
+        self.request(folder, StorageOperation::List, || self.inner.list(folder))
     }
 
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
-        self.request(folder, Operation::ListBelow, || self.inner.list_below(folder))
+        self.request(folder, StorageOperation::ListBelow, || self.inner.list_below(folder))
     }
 
     fn length(&self, key: &StoreKey) -> Result<u64> {
-        self.request(key, Operation::Length, || self.inner.length(key))
+        self.request(key, StorageOperation::Length, || self.inner.length(key))
     }
 
     fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let mut parts = split(ranges, COALESCING.most);
         let read = |run: &mut [ReadRange<'_>]| {
             let (first, last) = (run.first().map_or(0, |range| range.offset), run.last().map_or(0, ReadRange::end));
-            let operation = Operation::From { offset: first, most: last - first };
+            let operation = StorageOperation::From { offset: first, most: last - first };
             self.request(key, operation, || self.inner.read_ranges(key, run))
         };
         together(self, key, coalesce(&mut parts, COALESCING), read).into_iter().collect()
     }
 
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
-        let operation = Operation::From { offset, most: most as u64 };
+        let operation = StorageOperation::From { offset, most: most as u64 };
         self.request(key, operation, || self.inner.read_from(key, offset, most))
     }
 
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
-        self.request(key, Operation::End { most: most as u64 }, || self.inner.read_end(key, most))
+        self.request(key, StorageOperation::End { most: most as u64 }, || self.inner.read_end(key, most))
     }
 
     fn is_remote(&self, _: &StoreKey) -> bool {
@@ -265,7 +265,10 @@ mod tests {
         storage.length(&key).unwrap();
         let requests = storage.take_requests();
         assert_eq!(requests.iter().map(|one| one.step).collect::<Vec<_>>(), [1, 1, 1, 2]);
-        assert!(requests.iter().any(|one| one.operation == Operation::From { offset: 5, most: 115 }), "{requests:?}");
+        assert!(
+            requests.iter().any(|one| one.operation == StorageOperation::From { offset: 5, most: 115 }),
+            "{requests:?}"
+        );
         assert!(storage.take_requests().is_empty());
     }
 
@@ -273,7 +276,7 @@ mod tests {
     fn requests_fail_as_configured() {
         let (storage, key) = storage(0);
         let length = || storage.length(&key);
-        storage.fail_some(FaultKind::Transient, 1, 1, |request| request.operation == Operation::Length);
+        storage.fail_some(FaultKind::Transient, 1, 1, |request| request.operation == StorageOperation::Length);
         assert!(length().is_ok());
         assert!(length().is_err_and(|error| error.is_transient() && error.to_string().contains("s3://bucket/object")));
         assert!(length().is_ok());

@@ -9,6 +9,7 @@
 
 pub mod array;
 pub mod cells;
+mod directory_folder;
 pub mod domains;
 pub mod fields;
 pub mod group;
@@ -20,10 +21,12 @@ pub mod options;
 pub mod select;
 pub mod texts;
 pub mod views;
+pub mod wording;
 
+pub use domains::VariantLists;
 pub use mounted::MountedTree;
 pub use node::shown::ShownViews;
 pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, Tree};
 pub use objects::directory::Directory;
 pub use open::{Stored, is_object, open, open_array, open_stored, open_stored_in, root};
-pub use options::{Extent, IndexOptions, Links, OpenOptions, VariantLists};
+pub use options::{DomainOptions, Extent, IndexOptions, Links, OpenOptions};

@@ -12,10 +12,10 @@ use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation::Turn;
 
 use crate::array::array_folder;
+use crate::directory_folder::DirectoryFolder;
 use crate::group::GroupFolder;
-use crate::node::opened_later::source_of;
 use crate::node::{Changed, Folder, Refreshed, Tree};
-use crate::objects::directory::DirectoryFolder;
+use crate::objects::opened_later::source_of;
 use crate::open::{Stored, open_in};
 use crate::options::OpenOptions;
 

@@ -15,10 +15,11 @@ use tilefs_reader::group::changes::note;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
+use crate::directory_folder::DirectoryFolder;
 use crate::group::GroupFolder;
 use crate::node::Folder;
 use crate::node::suggest::nearest;
-use crate::objects::directory::{Directory, DirectoryFolder, holds_objects};
+use crate::objects::directory::{Directory, holds_objects};
 use crate::objects::open_listed;
 use crate::options::OpenOptions;
 

@@ -1,12 +1,17 @@
 //! The options for opening an array or a group as a tree: those of the reader, and what the tree shows.
 
-pub use crate::domains::vcf::lists::VariantLists;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+pub use crate::cells::dense::Extent;
 use crate::node::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_storage::{CloudOptions, Links};
 
 /// The options for opening an array or a group.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
     /// The options of the reader: time, key, memory, threads, links, object stores and saved indexes.
     pub reading: tilefs_reader::OpenOptions,
@@ -18,20 +23,34 @@ pub struct OpenOptions {
     pub is_watched: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
-    /// Lists of samples and regions that paths below `vcf/` name.
-    pub variant_lists: VariantLists,
+    /// The options that only one domain has.
+    pub of_domains: DomainOptions,
     /// Optional views that are listed.
     pub shown: ShownViews,
     /// Whether files have the names of dimensions in lower case, as OME-NGFF has those of axes.
     pub lower_case_dimensions: bool,
 }
 
-/// The box of cells that the files of a dense array cover.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Extent {
-    /// The domain, or the current domain if set.
-    #[default]
-    Domain,
-    /// The smallest box that holds every written cell.
-    NonEmpty,
+/// The options of domains, which are of different types.
+#[derive(Clone, Default)]
+pub struct DomainOptions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl DomainOptions {
+    /// Adds the options of a domain, instead of earlier ones of the same type.
+    pub fn with<T: Any + Send + Sync>(mut self, options: T) -> Self {
+        self.0.insert(TypeId::of::<T>(), Arc::new(options));
+        self
+    }
+
+    /// Returns the options of a domain, or the default ones.
+    pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let given = self.0.get(&TypeId::of::<T>()).cloned();
+        given.and_then(|options| options.downcast().ok()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for DomainOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "options of {} domains", self.0.len())
+    }
 }

@@ -19,24 +19,15 @@ use std::collections::{HashMap, HashSet};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, Filters, ValueType};
+use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, ValueType};
 use super::fields::{self, FieldValue, MISSING_TEXT, Values, unpadded};
-use super::record::{GENOTYPE, allele_list, filter_numbers, id_text};
+use super::record::GENOTYPE;
 use tilefs_export::Field;
-use tilefs_export::column::computed::{CellKind, Cells, ComputedField};
-
-/// The representation of lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notation {
-    /// As lists, for formats that have them.
-    Lists,
-    /// As texts, in VCF's notation.
-    Texts,
-}
+use tilefs_export::column::computed::{CellKind, Cells, ComputedField, Notation};
 
 /// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ColumnContent {
     /// The values of a field, by its number.
     Values(usize),
     /// Whether the alleles of a genotype are phased: true if all are, and null if there are fewer than two.
@@ -52,7 +43,7 @@ pub struct FieldColumns {
     fields: Vec<DefinedField>,
     numbers: HashMap<Vec<u8>, usize>,
     columns: Vec<ComputedField>,
-    shown: Vec<Shown>,
+    shown: Vec<ColumnContent>,
     /// The number of the column with each field's values; for genotypes, also that of the column with their phase.
     of_fields: Vec<(usize, Option<usize>)>,
     notation: Notation,
@@ -84,17 +75,17 @@ impl FieldColumns {
             let phase = (field.of.value == ValueType::Genotype).then_some(place + 1);
             let phase_name = phase.map(|_| free(format!("{name}_phased")));
             columns.push(ComputedField { field: Field::new(name, datatype).with_nullable(is_nullable), kind: cell });
-            shown.push(Shown::Values(number));
+            shown.push(ColumnContent::Values(number));
             if let Some(name) = phase_name {
                 let field = Field::new(name, Datatype::Bool).with_nullable(true);
                 columns.push(ComputedField { field, kind: CellKind::Value(1) });
-                shown.push(Shown::Phased(number));
+                shown.push(ColumnContent::Phased(number));
             }
             of_fields.push((place, phase));
         }
         let field = Field::new(free(format!("{prefix}other")), Datatype::StringUtf8).with_nullable(true);
         columns.push(ComputedField { field, kind: CellKind::Text });
-        shown.push(Shown::Other);
+        shown.push(ColumnContent::Other);
         let numbers = fields.iter().enumerate().map(|(number, field)| (field.name.clone(), number)).collect();
         FieldColumns { kind, fields, numbers, columns, shown, of_fields, notation }
     }
@@ -129,7 +120,7 @@ impl FieldColumns {
             next = number.map_or(next, |number| number + 1);
             let place = number.filter(|number| self.fields.get(*number).is_some_and(|field| field.of.fits(values)));
             let Some((column, phase)) = place.and_then(|number| self.of_fields.get(number)) else {
-                let is_wanted = only.is_none_or(|only| self.shown.get(only) == Some(&Shown::Other));
+                let is_wanted = only.is_none_or(|only| self.shown.get(only) == Some(&ColumnContent::Other));
                 return if is_wanted { append_other(self.kind, name, values, &mut other) } else { Ok(()) };
             };
             for column in [Some(*column), *phase].into_iter().flatten() {
@@ -158,12 +149,12 @@ impl FieldColumns {
         };
         for (shown, cells) in shown.iter().zip(cells) {
             match shown {
-                Shown::Other if !other.is_empty() => {
+                ColumnContent::Other if !other.is_empty() => {
                     check_utf8(&other)?;
                     cells.push(&other);
                 }
                 _ if cells.count() > rows => {}
-                Shown::Values(field) if self.type_of(*field)?.value == ValueType::Flag => cells.push(&[0]),
+                ColumnContent::Values(field) if self.type_of(*field)?.value == ValueType::Flag => cells.push(&[0]),
                 _ => cells.push_null(),
             }
         }
@@ -177,8 +168,8 @@ impl FieldColumns {
     /// Appends values of a field to the cells of a column that shows it.
     fn push(&self, column: usize, values: Values<'_>, cells: &mut Cells) -> Result<()> {
         let field = match self.shown.get(column) {
-            Some(Shown::Values(field)) => *field,
-            Some(Shown::Phased(_)) => return push_phase(values, cells),
+            Some(ColumnContent::Values(field)) => *field,
+            Some(ColumnContent::Phased(_)) => return push_phase(values, cells),
             _ => return Err(Error::internal("a column of no field")),
         };
         let FieldType { value, is_list } = self.type_of(field)?;
@@ -340,57 +331,11 @@ fn append_other(kind: FieldKind, name: &[u8], values: Values<'_>, out: &mut Vec<
     Ok(())
 }
 
-fn check_utf8(text: &[u8]) -> Result<()> {
+pub(super) fn check_utf8(text: &[u8]) -> Result<()> {
     match std::str::from_utf8(text) {
         Ok(_) => Ok(()),
         Err(_) => Err(Error::unsupported("a text that is not UTF-8; the attribute's raw files have its bytes")),
     }
-}
-
-/// Appends the alleles of a record, given as stored: a list, the reference first.
-///
-/// # Errors
-/// Fails unless the bytes are a text that a NUL ends, and no allele is empty.
-pub fn push_alleles(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
-    let alleles = allele_list(stored)?;
-    match notation {
-        Notation::Lists => {
-            check_utf8(stored)?;
-            cells.push_list(alleles.into_iter().map(Some));
-        }
-        Notation::Texts => cells.push(&alleles.join(&b',')),
-    }
-    Ok(())
-}
-
-/// Appends the identifier of a record, given as stored. A record without one has a dot.
-///
-/// # Errors
-/// Fails unless the bytes are a text that a NUL ends, and not empty.
-pub fn push_id(stored: &[u8], notation: Notation, cells: &mut Cells) -> Result<()> {
-    let id = id_text(stored)?;
-    if notation == Notation::Lists {
-        check_utf8(id)?;
-    }
-    cells.push(id);
-    Ok(())
-}
-
-/// Appends the names of a record's filters, given their numbers as stored; null for a record without filters.
-///
-/// # Errors
-/// Fails unless the bytes are the numbers of existing filters.
-pub fn push_filters(stored: &[u8], filters: &Filters, notation: Notation, cells: &mut Cells) -> Result<()> {
-    let names = filter_numbers(stored)?.map(|number| filters.name(number)).collect::<Result<Vec<_>>>()?;
-    match notation {
-        _ if names.is_empty() => cells.push_null(),
-        Notation::Lists => {
-            names.iter().try_for_each(|name| check_utf8(name))?;
-            cells.push_list(names.into_iter().map(Some));
-        }
-        Notation::Texts => cells.push(&names.join(&b';')),
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -541,37 +486,6 @@ mod tests {
         let record = stored(&[("T", text(b"\t")), ("DB", Stored::Flag)]);
         let only = columns.columns().iter().position(|column| column.field.name == "info_DB");
         columns.append(&record, &[], only, &mut [Cells::new(CellKind::Value(1))]).unwrap();
-    }
-
-    #[test]
-    fn stored_lists_lose_their_ends() {
-        let mut found = Cells::new(CellKind::Texts);
-        push_alleles(b"A,<DEL>\0", Notation::Lists, &mut found).unwrap();
-        push_alleles(b"A,.\0", Notation::Lists, &mut found).unwrap();
-        let mut wanted = Cells::new(CellKind::Texts);
-        wanted.push_list(["A", "<DEL>"].map(Some).into_iter());
-        wanted.push_list([Some("A")].into_iter());
-        assert_eq!(found, wanted);
-        let mut definitions = Definitions::default();
-        definitions.add(b"##fileformat=VCFv4.2\n##FILTER=<ID=q10>\n").unwrap();
-        let filters = &definitions.filters()[0];
-        let mut found = Cells::new(CellKind::Texts);
-        push_filters(&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], filters, Notation::Lists, &mut found).unwrap();
-        push_filters(&[0; 4], filters, Notation::Lists, &mut found).unwrap();
-        let mut wanted = Cells::new(CellKind::Texts);
-        wanted.push_list(["q10", "PASS"].map(Some).into_iter());
-        wanted.push_null();
-        assert_eq!(found, wanted);
-        for wrong in [&[][..], &[1, 0, 0, 0], &[1, 0, 0, 0, 9, 0, 0, 0], &[0, 0, 0]] {
-            assert!(push_filters(wrong, filters, Notation::Texts, &mut Cells::new(CellKind::Text)).is_err());
-        }
-        assert!(push_alleles(b"A", Notation::Lists, &mut Cells::new(CellKind::Texts)).is_err());
-        for wrong in [&b",\0"[..], b"A,\0", b"A,,C\0"] {
-            assert!(push_alleles(wrong, Notation::Texts, &mut Cells::new(CellKind::Text)).is_err());
-        }
-        for wrong in [&b""[..], b"\0"] {
-            assert!(push_id(wrong, Notation::Lists, &mut Cells::new(CellKind::Text)).is_err());
-        }
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {

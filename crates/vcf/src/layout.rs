@@ -21,7 +21,7 @@ const PAIRS_OF_A_CHECK: usize = 1 << 12;
 
 /// The layout of a dataset, and its anchor gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct DatasetLayout {
     version: u32,
     anchor_gap: u32,
 }
@@ -40,7 +40,7 @@ pub struct CellPositions {
 
 /// A query for records by their first and last position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub struct PositionWindow {
     /// The record's first position lies in this range.
     pub starts: RangeInclusive<u32>,
     /// The record's last position is at least this one.
@@ -50,25 +50,25 @@ pub struct Window {
     pub anchored_at: Option<u32>,
 }
 
-impl Layout {
+impl DatasetLayout {
     /// Returns the windows of the records that overlap some positions, in order. Each such record is in exactly one
     /// window. Leaves out records that begin before `first`.
-    pub fn windows(&self, positions: &RangeInclusive<u32>, first: u32) -> Vec<Window> {
+    pub fn windows(&self, positions: &RangeInclusive<u32>, first: u32) -> Vec<PositionWindow> {
         let (least_end, last) = (*positions.start(), *positions.end());
         // Records that begin earlier have a cell at or after `low`.
         let low = if self.is_by_end() { least_end } else { least_end.saturating_sub(self.anchor_gap) };
         let mut windows = Vec::new();
         if first < low {
-            windows.push(Window { starts: first..=low - 1, least_end, anchored_at: Some(low) });
+            windows.push(PositionWindow { starts: first..=low - 1, least_end, anchored_at: Some(low) });
         }
         if low.max(first) <= last {
-            windows.push(Window { starts: low.max(first)..=last, least_end, anchored_at: None });
+            windows.push(PositionWindow { starts: low.max(first)..=last, least_end, anchored_at: None });
         }
         windows
     }
 
     /// Returns the coordinates of the cells that find the records of a window.
-    pub fn coordinates(&self, window: &Window) -> RangeInclusive<u32> {
+    pub fn coordinates(&self, window: &PositionWindow) -> RangeInclusive<u32> {
         let starts = &window.starts;
         match window.anchored_at {
             Some(low) => low..=low.saturating_add(self.anchor_gap),
@@ -88,7 +88,7 @@ impl Layout {
     ///
     /// # Errors
     /// Fails if the record cannot have a cell at this coordinate.
-    pub fn is_in_window(&self, window: &Window, cell: CellPositions) -> Result<bool> {
+    pub fn is_in_window(&self, window: &PositionWindow, cell: CellPositions) -> Result<bool> {
         let before = self.cell_before(cell)?;
         let is_its_cell = match window.anchored_at {
             Some(low) => before.is_none_or(|before| before < low),
@@ -109,7 +109,7 @@ impl Layout {
         if anchor_gap == 0 {
             return Err(Error::damaged("an anchor gap of 0"));
         }
-        Ok(Layout { version, anchor_gap })
+        Ok(DatasetLayout { version, anchor_gap })
     }
 
     /// Returns the version of the dataset's layout.
@@ -178,7 +178,7 @@ struct Contig {
 
 /// Consecutive positions of a dataset of version 2 or 3: a contig, or a gap between contigs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch<'c> {
+pub struct ContigStretch<'c> {
     /// The contig; `None` for a gap.
     pub contig: Option<&'c [u8]>,
     /// Its positions in the dataset.
@@ -249,23 +249,23 @@ impl Contigs {
 
     /// Returns the contig at a position of the dataset: its name, and the position at which it begins.
     pub fn contig_at(&self, position: u32) -> Option<(&[u8], u32)> {
-        let Stretch { contig, positions } = self.stretch_at(position);
+        let ContigStretch { contig, positions } = self.stretch_at(position);
         Some((contig?, *positions.start()))
     }
 
     /// Returns the contig or the gap that contains a position of the dataset.
-    pub fn stretch_at(&self, position: u32) -> Stretch<'_> {
+    pub fn stretch_at(&self, position: u32) -> ContigStretch<'_> {
         let count = self.contigs.partition_point(|contig| contig.start <= position);
         let before = count.checked_sub(1).and_then(|last| self.contigs.get(last));
         // The end of the contigs so far, as none overlap: contigs without positions come first.
         let end = before.map_or(0, |contig| u64::from(contig.start) + u64::from(contig.length));
         match before {
             Some(contig) if u64::from(position) < end => {
-                Stretch { contig: Some(self.name(contig)), positions: contig.start..=(end - 1) as u32 }
+                ContigStretch { contig: Some(self.name(contig)), positions: contig.start..=(end - 1) as u32 }
             }
             _ => {
                 let next = self.contigs.get(count).map(|contig| contig.start - 1);
-                Stretch { contig: None, positions: end as u32..=next.unwrap_or(u32::MAX) }
+                ContigStretch { contig: None, positions: end as u32..=next.unwrap_or(u32::MAX) }
             }
         }
     }
@@ -328,7 +328,7 @@ mod tests {
         let stretches = |contigs: &Contigs| {
             let (mut found, mut next) = (Vec::new(), Some(0));
             while let Some(position) = next {
-                let Stretch { contig, positions } = contigs.stretch_at(position);
+                let ContigStretch { contig, positions } = contigs.stretch_at(position);
                 assert_eq!(contigs.contig_at(position), contig.map(|name| (name, position)));
                 assert_eq!(*positions.start(), position);
                 assert_eq!(contigs.stretch_at(*positions.end()).positions, positions);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     /// The coordinates of a record's cells, as TileDB-VCF writes them.
-    fn cells(layout: &Layout, start: u32, end: u32) -> Vec<u32> {
+    fn cells(layout: &DatasetLayout, start: u32, end: u32) -> Vec<u32> {
         if layout.is_by_end() {
             let anchors = if end > start { (end - start - 1) / layout.anchor_gap } else { 0 };
             return (1..=anchors).map(|number| start + number * layout.anchor_gap).chain([end]).collect();
@@ -378,7 +378,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_cell_has_the_one_before(version in 2u32..=4, gap in 1u32..50, start in 0u32..1000, length in 1u32..300) {
-            let layout = Layout::new(version, gap).unwrap();
+            let layout = DatasetLayout::new(version, gap).unwrap();
             let end = start + length - 1;
             let cells = cells(&layout, start, end);
             let before = [None].into_iter().chain(cells.iter().copied().map(Some));
@@ -401,13 +401,13 @@ mod tests {
             version in 2u32..=4, gap in 1u32..60, low in 0u32..400, length in 0u32..200, first in 0u32..100, step in 1u32..90,
             records in proptest::collection::vec((0u32..500, prop_oneof![Just(1u32), 1..20u32, 1..300u32]), 0..30),
         ) {
-            let layout = Layout::new(version, gap).unwrap();
+            let layout = DatasetLayout::new(version, gap).unwrap();
             let positions = low..=low + length;
             let mut found = Vec::new();
             for window in layout.windows(&positions, first) {
                 let starts = window.starts.clone();
                 for start in starts.clone().step_by(step as usize) {
-                    let part = Window { starts: start..=(start + step - 1).min(*starts.end()), ..window.clone() };
+                    let part = PositionWindow { starts: start..=(start + step - 1).min(*starts.end()), ..window.clone() };
                     let coordinates = layout.coordinates(&part);
                     for (number, &(start, length)) in records.iter().enumerate() {
                         let end = start + length - 1;
@@ -431,8 +431,8 @@ mod tests {
     #[test]
     fn cells_where_their_record_has_none_are_damage() {
         for version in 2..=4 {
-            let layout = Layout::new(version, 50).unwrap();
-            let window = Window { starts: 0..=1000, least_end: 0, anchored_at: None };
+            let layout = DatasetLayout::new(version, 50).unwrap();
+            let window = PositionWindow { starts: 0..=1000, least_end: 0, anchored_at: None };
             let error =
                 layout.is_in_window(&window, CellPositions { coordinate: 151, start: 100, end: 900 }).unwrap_err();
             assert!(error.to_string().contains("151"), "{error}");
@@ -442,8 +442,8 @@ mod tests {
     #[test]
     fn only_known_versions_are_read() {
         for version in [0, 1, 5] {
-            assert!(Layout::new(version, 1000).is_err());
+            assert!(DatasetLayout::new(version, 1000).is_err());
         }
-        assert!(Layout::new(4, 0).is_err());
+        assert!(DatasetLayout::new(4, 0).is_err());
     }
 }

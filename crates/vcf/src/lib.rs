@@ -3,7 +3,7 @@
 //! A dataset has an array of variant calls, with a cell for each record of each sample, and an array with the headers
 //! of the source files, without their line of column names. Records longer than the dataset's anchor gap have
 //! additional cells, called *anchors*, so that a search by position finds them: each anchor repeats the record at
-//! another coordinate. [`Layout`] describes the coordinates.
+//! another coordinate. [`DatasetLayout`] describes the coordinates.
 //!
 //! Decoding is pure: [`Header`], [`fields`] and [`Record`] take bytes and return values or text.
 //!
@@ -28,18 +28,20 @@ mod layout;
 mod line;
 mod merge;
 mod record;
+mod record_columns;
 mod tabix;
 pub mod table;
 
 pub use bcf::{BcfHeader, BcfRecords};
 pub use bgzf::{Bgzf, BgzfForward};
-pub use columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+pub use columns::FieldColumns;
 pub use definitions::{Definitions, FieldKind, Filters};
 pub use header::Header;
-pub use layout::{CellPositions, Contigs, Layout, Stretch, Window, sample_numbers};
+pub use layout::{CellPositions, ContigStretch, Contigs, DatasetLayout, PositionWindow, sample_numbers};
 pub use line::Line;
 pub use merge::{FileRecord, MergedFile, MergedLines, Merger};
 pub use record::Record;
+pub use record_columns::{push_alleles, push_filters, push_id};
 pub use tabix::{IndexFormat, csi_of_bcf, tabix};
 
 use tilefs_format::error::{Error, Result};

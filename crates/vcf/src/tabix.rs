@@ -71,8 +71,8 @@ pub fn tabix(text: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
     Ok(bgzf(&index_of_text(text, format)?.bytes()))
 }
 
-fn index_of_text(text: &dyn Content, format: IndexFormat) -> Result<Index> {
-    let (mut index, mut names) = (Index::new(format), Vec::new());
+fn index_of_text(text: &dyn Content, format: IndexFormat) -> Result<PositionIndex> {
+    let (mut index, mut names) = (PositionIndex::new(format), Vec::new());
     let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let (mut at, mut pending, mut portion) = (0, Vec::new(), Vec::new());
     // The place of the first pending byte.
@@ -85,7 +85,7 @@ fn index_of_text(text: &dyn Content, format: IndexFormat) -> Result<Index> {
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
             pending.extend_from_slice(&rest[..end]);
             let length = pending.len() as u64 + 1;
-            if let Some((contig, record)) = Extent::of_line(&pending)? {
+            if let Some((contig, record)) = RecordExtent::of_line(&pending)? {
                 let number = match known.get(contig) {
                     Some(number) => *number,
                     None => {
@@ -117,14 +117,14 @@ pub fn csi_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Vec<u8>> {
     Ok(bgzf(&index_of_bcf(file, header)?.bytes()))
 }
 
-fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Index> {
+fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<PositionIndex> {
     let wrong = || Error::internal("a file of BCF that ends within its header or a record");
     // The place of the first pending byte.
     let mut place = header.bytes().len() as u64;
     if place > file.len() {
         return Err(wrong());
     }
-    let mut index = Index::new(IndexFormat::Csi);
+    let mut index = PositionIndex::new(IndexFormat::Csi);
     // Readers look up contigs without records, too.
     index.contigs.resize_with(header.contig_count().min(MAX_CONTIGS), Contig::default);
     let (mut at, mut pending, mut portion) = (place, Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<Index> {
             }
             let (contig, start) = numbers.next().zip(numbers.next()).ok_or_else(wrong)?;
             let end = u64::from(start) + u64::from(numbers.next().ok_or_else(wrong)?).max(1);
-            index.add(contig as usize, Extent { start: start.into(), end }, place, place + length)?;
+            index.add(contig as usize, RecordExtent { start: start.into(), end }, place, place + length)?;
             place += length;
             done += length as usize;
         }
@@ -170,12 +170,12 @@ impl Iterator for Numbers<'_> {
 
 /// The first position of a record, counted from 0, and the one after its last.
 #[derive(Debug, Clone, Copy)]
-struct Extent {
+struct RecordExtent {
     start: u64,
     end: u64,
 }
 
-impl Extent {
+impl RecordExtent {
     /// Parses the line of a record, and also returns its contig; `None` for a header line.
     fn of_line(line: &[u8]) -> Result<Option<(&[u8], Self)>> {
         if line.first() == Some(&b'#') {
@@ -191,12 +191,12 @@ impl Extent {
         let stated = info.split(|&byte| byte == b';').find_map(|field| number(field.strip_prefix(b"END=")?));
         // Like htslib, ignore an END before the start.
         let end = stated.filter(|&end| end > start).unwrap_or(start + (reference.len() as u64).max(1));
-        Ok(Some((contig, Extent { start, end })))
+        Ok(Some((contig, RecordExtent { start, end })))
     }
 }
 
 /// The entries of all contigs, by number.
-struct Index {
+struct PositionIndex {
     format: IndexFormat,
     contigs: Vec<Contig>,
     /// The contig of the last record.
@@ -218,13 +218,13 @@ struct Contig {
     extent: (u64, u64),
 }
 
-impl Index {
+impl PositionIndex {
     fn new(format: IndexFormat) -> Self {
-        Index { format, contigs: Vec::new(), current: None, names: None }
+        PositionIndex { format, contigs: Vec::new(), current: None, names: None }
     }
 
     /// Adds a record of a contig, given by number, which is between these places of the file.
-    fn add(&mut self, number: usize, record: Extent, from: u64, to: u64) -> Result<()> {
+    fn add(&mut self, number: usize, record: RecordExtent, from: u64, to: u64) -> Result<()> {
         if number >= self.contigs.len() {
             if number >= MAX_CONTIGS {
                 return Err(Error::unsupported("an index of so many contigs"));
@@ -429,7 +429,7 @@ mod tests {
     fn bcf_has_the_bins_of_the_same_text() {
         let line = |contig: &str, position: u64, end: u64| format!("{contig}\t{position}\t.\tAC\tC\t.\t.\tEND={end}\n");
         let lines = line("1", 5, 1) + &line("1", 16_384, 1 << 24) + &line("1", 1 << 30, 1 << 30) + &line("2", 9, 9);
-        let bins = |index: Index| {
+        let bins = |index: PositionIndex| {
             let bins = |contig: &Contig| contig.bins.keys().copied().collect::<Vec<_>>();
             index.contigs.iter().map(bins).collect::<Vec<_>>()
         };

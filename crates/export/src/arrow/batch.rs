@@ -16,7 +16,7 @@ use crate::content::Content;
 use crate::content::bits::{Bits, zeros};
 use crate::content::compose::{Concat, Repeat, Slice};
 use crate::content::element::Converted;
-use crate::content::var::read_offset;
+use crate::content::offsets::Offsets;
 
 /// Target size of a batch in bytes.
 const BATCH_BYTES: u64 = 32 << 20;
@@ -149,28 +149,28 @@ impl ArrowColumn {
     }
 
     /// Returns the end of the values of all rows.
-    fn end(&self) -> Place {
+    fn end(&self) -> UnitPlace {
         let bytes = self.values.len();
-        Place { unit: self.elements.as_ref().map_or(bytes, |elements| elements.count()), byte: bytes }
+        UnitPlace { unit: self.elements.as_ref().map_or(bytes, |elements| elements.count()), byte: bytes }
     }
 
     /// Returns the start of the values of a row.
-    fn place_at(&self, offsets: &Arc<dyn Content>, row: u64) -> Result<Place> {
-        let (unit, end) = (read_offset(offsets, row)?, self.end());
+    fn place_at(&self, offsets: &Offsets, row: u64) -> Result<UnitPlace> {
+        let (unit, end) = (offsets.at(row)?, self.end());
         if unit > end.unit {
             return Err(wrong_offset(unit, self));
         }
         let byte = match (self.layout, self.elements.as_ref().and_then(|elements| elements.offsets.as_ref())) {
             (BufferLayout::Nullable(size), _) => unit * size,
-            (_, Some(offsets)) => read_offset(offsets, unit)?,
+            (_, Some(offsets)) => offsets.at(unit)?,
             (_, None) => unit,
         };
-        if byte > end.byte { Err(wrong_offset(byte, self)) } else { Ok(Place { unit, byte }) }
+        if byte > end.byte { Err(wrong_offset(byte, self)) } else { Ok(UnitPlace { unit, byte }) }
     }
 
     /// Returns the space that `batches` batches reserve for the buffers whose length depends on the values, up to a
     /// place.
-    fn reserved(&self, place: Place, batches: u64) -> Option<u64> {
+    fn reserved(&self, place: UnitPlace, batches: u64) -> Option<u64> {
         let mut total = padded(place.byte)?.checked_add(batches.checked_mul(ALIGNMENT)?)?;
         let of_elements = match self.layout {
             BufferLayout::Nullable(_) => [Some(place.unit.div_ceil(8)), None],
@@ -196,7 +196,7 @@ impl ArrowColumn {
 
 /// A place among the values of a column: in the units of its offsets, and in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct UnitPlace {
     unit: u64,
     byte: u64,
 }
@@ -241,7 +241,7 @@ impl Body {
     }
 
     /// Adds the offsets of lists, and a child with the elements.
-    fn elements(&mut self, column: &ArrowColumn, offsets: &Arc<dyn Content>, first: u64, rows: u64) -> Result<()> {
+    fn elements(&mut self, column: &ArrowColumn, offsets: &Offsets, first: u64, rows: u64) -> Result<()> {
         let elements = column.elements.as_ref().ok_or_else(|| Error::internal("lists without elements"))?;
         let (start, end) = (column.place_at(offsets, first)?, column.place_at(offsets, first + rows)?);
         let count = end.unit.checked_sub(start.unit).ok_or_else(|| wrong_offset(end.unit, column))?;
@@ -262,14 +262,7 @@ impl Body {
     }
 
     /// Adds offsets that begin at 0 and count values of `size` bytes, and the values.
-    fn variable(
-        &mut self,
-        column: &ArrowColumn,
-        offsets: &Arc<dyn Content>,
-        size: u64,
-        first: u64,
-        rows: u64,
-    ) -> Result<()> {
+    fn variable(&mut self, column: &ArrowColumn, offsets: &Offsets, size: u64, first: u64, rows: u64) -> Result<()> {
         let (start, end) = (offset_at(offsets, first, column)?, offset_at(offsets, first + rows, column)?);
         let length = end.checked_sub(start).ok_or_else(|| wrong_offset(end, column))?;
         if offsets.len() == (first + rows + 1) * 8 && end != column.values.len() {
@@ -307,13 +300,13 @@ impl Body {
 /// Returns the offsets of some rows, counted from `within.start` in units of `size`; they must lie in `within`.
 fn own_offsets(
     column: &ArrowColumn,
-    offsets: &Arc<dyn Content>,
+    offsets: &Offsets,
     rows: Range<u64>,
     within: Range<u64>,
     size: u64,
 ) -> Arc<dyn Content> {
     let (name, start, length) = (column.field.name.clone(), within.start, within.end - within.start);
-    let own = Slice::new(offsets.clone(), rows.start * 8, (rows.end - rows.start + 1) * 8);
+    let own = Slice::new(offsets.content(), rows.start * 8, (rows.end - rows.start + 1) * 8);
     Arc::new(Converted::new(Arc::new(own), 8, 8, move |from, to| {
         let mut before = 0;
         for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
@@ -333,8 +326,8 @@ fn padded(length: u64) -> Option<u64> {
 }
 
 /// Returns the byte offset of a row's values.
-fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &ArrowColumn) -> Result<u64> {
-    let offset = read_offset(offsets, row)?;
+fn offset_at(offsets: &Offsets, row: u64, column: &ArrowColumn) -> Result<u64> {
+    let offset = offsets.at(row)?;
     if offset > column.values.len() {
         return Err(wrong_offset(offset, column));
     }

@@ -13,7 +13,7 @@ use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::content::compose::Concat;
-use crate::content::var::wrong_offsets;
+use crate::content::offsets::wrong_offsets;
 use crate::content::{Content, read_head, read_parts};
 
 /// Number of recently read batches to keep: making one requires reading the validity of all its rows.

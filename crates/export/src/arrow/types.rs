@@ -13,6 +13,7 @@ use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentab
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;
+use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
 
 /// The arrangement of a column's cells in its buffers.
@@ -41,7 +42,7 @@ pub struct ArrowColumn {
     /// The data buffer of all rows.
     pub values: Arc<dyn Content>,
     /// Offsets in bytes or elements, as in [`Column`].
-    pub offsets: Option<Arc<dyn Content>>,
+    pub offsets: Option<Offsets>,
     /// For [`BufferLayout::Nullable`] and [`BufferLayout::Texts`].
     pub elements: Option<Elements>,
     /// One byte per cell, 0 for null.

@@ -12,7 +12,7 @@ use crate::column::{Column, Columns, Field};
 use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
-use crate::content::var::{read_offset, wrong_offsets};
+use crate::content::offsets::wrong_offsets;
 
 /// The cells of an attribute or dimension, readable in any box.
 pub trait Boxes: Send + Sync {
@@ -104,16 +104,19 @@ impl Boxes for BoxedRows {
         let (values, offsets) = match (all.offsets, all.field.cell_size()) {
             (None, size) => (part(all.values, size.unwrap_or(1)), None),
             (Some(offsets), _) => {
-                let (start, end) = (read_offset(&offsets, first)?, read_offset(&offsets, first.saturating_add(count))?);
+                let (start, end) = (offsets.at(first)?, offsets.at(first.saturating_add(count))?);
                 let length = end.checked_sub(start).filter(|_| end <= all.values.len());
                 let length = length.ok_or_else(wrong_offsets)?;
-                let own =
-                    Arc::new(Slice::new(offsets, first.saturating_mul(8), count.saturating_add(1).saturating_mul(8)));
+                let own = Arc::new(Slice::new(
+                    offsets.content(),
+                    first.saturating_mul(8),
+                    count.saturating_add(1).saturating_mul(8),
+                ));
                 let named = ConvertedColumn::new(&all.field.name).from_row(Some(first));
                 let from_here = Converted::integers(own, "an offset", named, move |offset| {
                     Some((offset as u64).checked_sub(start)?.to_le_bytes())
                 });
-                (Arc::new(Slice::new(all.values, start, length)) as _, Some(Arc::new(from_here) as _))
+                (Arc::new(Slice::new(all.values, start, length)) as _, Some(Arc::new(from_here).into()))
             }
         };
         Ok(Column { shape: vec![count], values, offsets, validity, ..all })

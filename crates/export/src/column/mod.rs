@@ -21,6 +21,7 @@ use tilefs_format::error;
 use tilefs_format::text;
 
 use crate::content::Content;
+use crate::content::offsets::Offsets;
 use crate::geo::georeference::GeoreferencedAxes;
 use crate::number;
 
@@ -265,7 +266,7 @@ pub struct Column {
     pub values: Arc<dyn Content>,
     /// If the number of values varies: for n cells, n + 1 byte offsets into `values` (u64, little-endian). The first is
     /// 0, they never decrease, and the last is the length of `values`.
-    pub offsets: Option<Arc<dyn Content>>,
+    pub offsets: Option<Offsets>,
     /// Lists whose elements are texts or can be null: `offsets` then count elements instead of bytes, and a null cell
     /// has no elements. Only Arrow and Parquet hold such columns.
     pub elements: Option<Elements>,
@@ -303,8 +304,8 @@ impl Column {
     }
 
     /// Creates a column whose cells vary in size.
-    pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: Arc<dyn Content>) -> Self {
-        Column { offsets: Some(offsets), ..Self::fixed(field, shape, values) }
+    pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: impl Into<Offsets>) -> Self {
+        Column { offsets: Some(offsets.into()), ..Self::fixed(field, shape, values) }
     }
 
     /// Makes the cells lists of such elements. The field then describes an element, and its offsets count elements.
@@ -351,7 +352,7 @@ impl Column {
 #[derive(Clone)]
 pub struct Elements {
     /// Texts: for n elements, n + 1 byte offsets into the values, as those of cells. `None` for numbers.
-    pub offsets: Option<Arc<dyn Content>>,
+    pub offsets: Option<Offsets>,
     /// One byte per element, 0 for null. A null number still has a value; a null text is empty.
     pub validity: Arc<dyn Content>,
 }

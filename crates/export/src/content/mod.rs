@@ -8,6 +8,7 @@ pub mod element;
 #[doc(hidden)]
 pub mod masked;
 #[doc(hidden)]
+pub mod offsets;
 pub mod padded;
 #[doc(hidden)]
 pub mod raw;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
-use super::var::{for_each_length, read_offset, wrong_offsets};
 use crate::content::Content;
 use crate::content::element::by_elements;
+use crate::content::offsets::{Offsets, wrong_offsets};
 
 /// Bytes of padded values produced at a time.
 const BLOCK: u64 = 1 << 20;
@@ -21,12 +21,12 @@ const MAX_VALUES: u64 = 1 << 24;
 ///
 /// # Errors
 /// Fails if the offsets cannot be read, or decrease.
-pub fn longest(offsets: &dyn Content) -> Result<Option<u64>> {
+pub fn longest(offsets: &Offsets) -> Result<Option<u64>> {
     if offsets.len() / 8 > MAX_VALUES {
         return Ok(None);
     }
     let mut longest = 0;
-    for_each_length(offsets, |length| {
+    offsets.for_each_length(|length| {
         longest = longest.max(length);
         Ok(())
     })?;
@@ -36,15 +36,16 @@ pub fn longest(offsets: &dyn Content) -> Result<Option<u64>> {
 /// The values, each padded to the length of the longest. A read takes a few MiB of memory.
 pub struct Padded {
     values: Arc<dyn Content>,
-    offsets: Arc<dyn Content>,
+    offsets: Offsets,
     width: u64,
     rows: u64,
 }
 
 impl Padded {
     /// Creates the content. `offsets` are as for [`longest`], which determines the `width`; it is at least 1.
-    pub fn new(values: Arc<dyn Content>, offsets: Arc<dyn Content>, width: u64) -> Self {
-        let rows = (offsets.len() / 8).saturating_sub(1);
+    pub fn new(values: Arc<dyn Content>, offsets: impl Into<Offsets>, width: u64) -> Self {
+        let offsets = offsets.into();
+        let rows = offsets.count();
         Padded { values, offsets, width: width.max(1), rows }
     }
 
@@ -52,13 +53,11 @@ impl Padded {
     fn rows(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let width = self.width as usize;
         let rows = out.len() / self.width;
-        let mut bytes = Vec::new();
-        self.offsets.read(first * 8, out.aside((rows + 1).saturating_mul(8), &mut bytes))?;
-        let offsets: Vec<u64> = bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
+        let offsets = self.offsets.of(first..first + rows, &out)?;
         let (start, end) = match offsets.as_slice() {
             [start, .., end] => (*start, *end),
             // Prefetching: the positions of the values are needed even so.
-            _ => (read_offset(&self.offsets, first)?, read_offset(&self.offsets, first + rows)?),
+            _ => (self.offsets.at(first)?, self.offsets.at(first + rows)?),
         };
         let length = end.checked_sub(start).filter(|&length| length <= out.len()).ok_or_else(wrong_offsets)?;
         let mut values = Vec::new();
@@ -79,7 +78,7 @@ impl Padded {
         let (mut row, mut within) = (offset / self.width, offset % self.width);
         while !rest.is_empty() {
             let (now, later) = rest.split_at(self.width - within);
-            let (start, end) = (read_offset(&self.offsets, row)?, read_offset(&self.offsets, row + 1)?);
+            let (start, end) = (self.offsets.at(row)?, self.offsets.at(row + 1)?);
             let length = end.checked_sub(start).filter(|&length| length <= self.width && end <= self.values.len());
             let (text, mut padding) = now.split_at(length.ok_or_else(wrong_offsets)?.saturating_sub(within));
             if !text.is_empty() {
@@ -127,7 +126,7 @@ mod tests {
         #[test]
         fn each_value_is_followed_by_zeros(values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 0..30)) {
             let offsets = offsets(&values);
-            let longest = longest(&offsets).unwrap().unwrap();
+            let longest = longest(&offsets.clone().into()).unwrap().unwrap();
             prop_assert_eq!(longest, values.iter().map(Vec::len).max().unwrap_or(0) as u64);
             let width = longest.max(1) as usize;
             let expected: Vec<u8> = values.iter().flat_map(|value| {
@@ -186,8 +185,8 @@ mod tests {
 
     #[test]
     fn too_many_values_are_not_searched() {
-        assert_eq!(longest(&Zeros(8 << 10)).unwrap(), Some(0));
-        assert_eq!(longest(&Zeros(8 << 60)).unwrap(), None);
+        assert_eq!(longest(&Arc::new(Zeros(8 << 10)).into()).unwrap(), Some(0));
+        assert_eq!(longest(&Arc::new(Zeros(8 << 60)).into()).unwrap(), None);
     }
 
     #[test]
@@ -204,7 +203,7 @@ mod tests {
     #[test]
     fn offsets_that_go_backwards_are_damage() {
         let bad: Vec<u8> = [0u64, 5, 3].iter().flat_map(|offset| offset.to_le_bytes()).collect();
-        assert!(longest(&bad).is_err());
+        assert!(longest(&Arc::new(bad.clone()).into()).is_err());
         let padded = Padded::new(Arc::new(vec![0; 5]), Arc::new(bad), 5);
         assert!(padded.read_at(0, &mut [0; 10]).is_err());
     }

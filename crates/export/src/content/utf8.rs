@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use crate::content::var::{read_offset, read_offsets, wrong_offsets};
+use crate::content::offsets::{Offsets, wrong_offsets};
 use crate::content::{Content, is_valid};
 
 /// The most bytes of a character before or after one of its bytes.
@@ -59,7 +59,7 @@ pub struct Utf8Values {
 /// The positions of the cells among the values.
 enum CellPlaces {
     /// From one offset to the next.
-    Between(Arc<dyn Content>),
+    Between(Offsets),
     /// This many bytes each, at least one.
     Each(u64),
 }
@@ -69,11 +69,11 @@ impl Utf8Values {
     /// are not checked.
     pub fn new(
         values: Arc<dyn Content>,
-        offsets: Arc<dyn Content>,
+        offsets: impl Into<Offsets>,
         present: Option<Arc<dyn Content>>,
         name: &str,
     ) -> Self {
-        Self::of(values, CellPlaces::Between(offsets), present, name)
+        Self::of(values, CellPlaces::Between(offsets.into()), present, name)
     }
 
     /// Like [`Utf8Values::new`], for cells of `size` bytes each, all of which are checked.
@@ -87,7 +87,7 @@ impl Utf8Values {
 
     fn rows(&self) -> u64 {
         match &self.cells {
-            CellPlaces::Between(offsets) => (offsets.len() / 8).saturating_sub(1),
+            CellPlaces::Between(offsets) => offsets.count(),
             CellPlaces::Each(size) => self.values.len() / size,
         }
     }
@@ -95,7 +95,7 @@ impl Utf8Values {
     /// Returns the start of a row, or the end of the last row if `row` is the number of rows.
     fn start(&self, row: u64) -> Result<u64> {
         match &self.cells {
-            CellPlaces::Between(offsets) => read_offset(&**offsets, row),
+            CellPlaces::Between(offsets) => offsets.at(row),
             CellPlaces::Each(size) => Ok(row.saturating_mul(*size)),
         }
     }
@@ -104,7 +104,7 @@ impl Utf8Values {
     fn read_starts(&self, first: u64, most: usize, starts: &mut Vec<u64>) -> Result<()> {
         starts.resize(self.rows().saturating_sub(first).min(most as u64) as usize, 0);
         match &self.cells {
-            CellPlaces::Between(offsets) => read_offsets(&**offsets, first, starts),
+            CellPlaces::Between(offsets) => offsets.read_into(first, starts),
             CellPlaces::Each(size) => {
                 (first..).zip(starts).for_each(|(row, start)| *start = row.saturating_mul(*size));
                 Ok(())

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Result;
 use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_reader::array::sparse::VarColumn;
 use tilefs_reader::read::Output;
-use tilefs_threads::cancellation;
 
 use super::Content;
 use super::raw::Cells;
@@ -60,60 +59,6 @@ impl VarCells for VarColumn {
     fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
         VarColumn::read_values(self, start, out)
     }
-}
-
-/// Bytes of offsets read at a time.
-const OFFSETS: u64 = 1 << 20;
-
-/// Calls `each` with the length in bytes of every value. `offsets` are the u64 little-endian offsets at which the values
-/// begin, plus the final end.
-///
-/// # Errors
-/// Fails if the offsets cannot be read, or decrease, or if `each` fails.
-pub(crate) fn for_each_length(offsets: &dyn Content, mut each: impl FnMut(u64) -> Result<()>) -> Result<()> {
-    let (mut last, mut at) = (None, 0);
-    let mut bytes = Vec::new();
-    while at < offsets.len() {
-        cancellation::check()?;
-        bytes.resize((offsets.len() - at).min(OFFSETS) as usize, 0);
-        offsets.read_at(at, &mut bytes)?;
-        for offset in bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)) {
-            if let Some(last) = last {
-                each(offset.checked_sub(last).ok_or_else(wrong_offsets)?)?;
-            }
-            last = Some(offset);
-        }
-        at += bytes.len() as u64;
-    }
-    Ok(())
-}
-
-/// Returns the error for offsets that contradict each other or the values.
-pub(crate) fn wrong_offsets() -> Error {
-    Error::damaged("offsets of values that do not begin at 0, or decrease")
-}
-
-/// Reads one of the u64 little-endian offsets in a content.
-///
-/// # Errors
-/// Fails if it cannot be read.
-pub(crate) fn read_offset(offsets: &dyn Content, number: u64) -> Result<u64> {
-    let mut bytes = [0; 8];
-    offsets.read_at(number.saturating_mul(8), &mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
-}
-
-/// Reads consecutive u64 little-endian offsets in a content, from `first`.
-///
-/// # Errors
-/// Fails if they cannot be read.
-pub(crate) fn read_offsets(offsets: &dyn Content, first: u64, numbers: &mut [u64]) -> Result<()> {
-    let mut bytes = vec![0; numbers.len() * 8];
-    offsets.read_at(first.saturating_mul(8), &mut bytes)?;
-    for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
-        *number = u64::from_le_bytes(*bytes);
-    }
-    Ok(())
 }
 
 /// The values of all cells end to end.

@@ -81,7 +81,7 @@ impl AnnotatedBuilder {
         let WholeElements { values, offsets } = array.elements()?;
         let mut dataset = Dataset::new(datatype, space);
         if let Some(offsets) = &offsets {
-            dataset = dataset.heap(heap_plan(&**offsets)?);
+            dataset = dataset.heap(heap_plan(offsets)?);
         }
         let added = self.tree.dataset(parent, name, dataset).map_err(unsupported)?;
         self.values.push(Some(DatasetValues { values, offsets }));

@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use crate::content::var::read_offset;
+use crate::content::offsets::Offsets;
 use crate::content::{Content, unknown_band};
 
 /// Maximum number of bytes of the texts of a collection.
@@ -20,7 +20,7 @@ pub struct DatasetValues {
     /// The elements; texts end to end.
     pub values: Arc<dyn Content>,
     /// The start of each text and the end of the last, `u64` little-endian.
-    pub offsets: Option<Arc<dyn Content>>,
+    pub offsets: Option<Offsets>,
 }
 
 /// A file. A read takes memory for the offsets of the texts in its range, and for 64 KiB of texts.
@@ -41,19 +41,17 @@ impl Hdf5 {
         values.ok_or_else(|| Error::internal("a dataset without values"))
     }
 
-    fn texts(&self, dataset: ObjectId) -> Result<(&dyn Content, &dyn Content)> {
+    fn texts(&self, dataset: ObjectId) -> Result<(&dyn Content, &Offsets)> {
         let values = self.values(dataset)?;
         let offsets = values.offsets.as_ref().ok_or_else(|| Error::internal("texts without offsets"))?;
-        Ok((&*values.values, &**offsets))
+        Ok((&*values.values, offsets))
     }
 
     fn heap_ids(&self, ids: &HeapIds<'_>, mut out: Output<'_>) -> Result<()> {
         let (_, offsets) = self.texts(ids.dataset())?;
         let Range { start, end } = ids.elements();
-        let mut bytes = Vec::new();
-        offsets.read(start * 8, out.aside((end - start + 1) * 8, &mut bytes))?;
+        let offsets = offsets.of(start..end, &out)?;
         let Some(out) = out.wanted() else { return Ok(()) };
-        let offsets: Vec<u64> = numbers(&bytes).collect();
         let lengths = offsets.windows(2).map(|ends| ends[1].checked_sub(ends[0]).ok_or_else(changed));
         let made = ids.encode(&lengths.collect::<Result<Vec<u64>>>()?).map_err(|_| changed())?;
         copy(&made, out)
@@ -62,28 +60,26 @@ impl Hdf5 {
     fn collection(&self, collection: &HeapCollection<'_>, mut out: Output<'_>) -> Result<()> {
         let (values, offsets) = self.texts(collection.dataset())?;
         let Range { start, end } = collection.elements();
-        let (mut texts, mut bytes) = (Vec::new(), Vec::new());
-        offsets.read(start * 8, out.aside((end - start + 1) * 8, &mut bytes))?;
+        let (mut texts, ends) = (Vec::new(), offsets.of(start..end, &out)?);
         // Prefetching also needs the positions of the texts.
-        let (first, last) = (read_offset(offsets, start)?, read_offset(offsets, end)?);
+        let (first, last) = (offsets.at(start)?, offsets.at(end)?);
         // A collection has at most 64 KiB, unless the offsets have changed since it was laid out.
         let length = last.checked_sub(first).filter(|length| *length <= LARGEST_COLLECTION).ok_or_else(changed)?;
         values.read(first, out.aside(length, &mut texts))?;
         let Some(out) = out.wanted() else { return Ok(()) };
-        let offsets: Vec<u64> = numbers(&bytes).collect();
         let text = |ends: &[u64]| -> Result<&[u8]> {
             let (from, to) = (ends[0].wrapping_sub(first) as usize, ends[1].wrapping_sub(first) as usize);
             let text = texts.get(from..to).ok_or_else(changed)?;
             if has_inner_nul(text) { Err(inner_nul()) } else { Ok(text) }
         };
-        let elements = offsets.windows(2).map(text).collect::<Result<Vec<&[u8]>>>()?;
+        let elements = ends.windows(2).map(text).collect::<Result<Vec<&[u8]>>>()?;
         copy(&collection.encode(elements).map_err(|_| changed())?, out)
     }
 
     fn element(&self, dataset: ObjectId, element: u64, within: Range<u64>, mut out: Output<'_>) -> Result<()> {
         let (values, offsets) = self.texts(dataset)?;
-        let start = read_offset(offsets, element)?.checked_add(within.start).ok_or_else(changed)?;
-        let end = read_offset(offsets, element + 1)?;
+        let start = offsets.at(element)?.checked_add(within.start).ok_or_else(changed)?;
+        let end = offsets.at(element + 1)?;
         if start.checked_add(out.len()).is_none_or(|read| read > end || end > values.len()) {
             return Err(changed());
         }
@@ -156,10 +152,6 @@ fn inner_nul() -> Error {
 fn has_inner_nul(text: &[u8]) -> bool {
     let behind = text.iter().position(|byte| *byte == 0).and_then(|nul| text.get(nul..));
     behind.is_some_and(|behind| behind.iter().any(|byte| *byte != 0))
-}
-
-fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number))
 }
 
 fn resized(bytes: &mut Vec<u8>, length: u64) -> &mut [u8] {

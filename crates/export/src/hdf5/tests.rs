@@ -88,7 +88,7 @@ fn texts_that_go_on_behind_a_nul_are_refused() {
 #[test]
 fn offsets_that_go_backwards_are_damage() {
     let mut columns = table(&[b"ab".to_vec(), b"c".to_vec()]);
-    columns.attributes[0].offsets = Some(little_endian([0_u64, 3, 2].map(u64::to_le_bytes)));
+    columns.attributes[0].offsets = Some(little_endian([0_u64, 3, 2].map(u64::to_le_bytes)).into());
     assert!(hdf5(&columns, Form::Plain).is_err());
 }
 

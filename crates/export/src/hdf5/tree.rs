@@ -6,8 +6,7 @@ use hdf5_layout::{
 use tilefs_format::error::{Error, Result};
 
 use super::file::{DatasetValues, Hdf5};
-use crate::content::Content;
-use crate::content::var::for_each_length;
+use crate::content::offsets::Offsets;
 use crate::netcdf::plan::{FilePlan, Meaning, NcAttribute, NcDimension, PlannedVariable};
 use crate::netcdf::types::NcType;
 
@@ -99,7 +98,7 @@ impl TreeBuilder {
         }
         let mut values = DatasetValues { values: variable.content.clone(), offsets: None };
         if let Meaning::Strings { offsets } = &variable.meaning {
-            dataset = dataset.heap(heap_plan(&**offsets)?);
+            dataset = dataset.heap(heap_plan(offsets)?);
             values.offsets = Some(offsets.clone());
         }
         let dataset = self.add(&variable.name, dataset, Some(values))?;
@@ -229,8 +228,8 @@ fn little_endian(nc_type: NcType, values: &[u8]) -> Vec<u8> {
 }
 
 /// Plans the positions in the global heap of the texts that begin at these offsets.
-pub fn heap_plan(offsets: &dyn Content) -> Result<HeapPlan> {
+pub fn heap_plan(offsets: &Offsets) -> Result<HeapPlan> {
     let mut plan = HeapPlan::new();
-    for_each_length(offsets, |length| plan.push(length).map_err(|problem| Error::unsupported(problem.to_string())))?;
+    offsets.for_each_length(|length| plan.push(length).map_err(|problem| Error::unsupported(problem.to_string())))?;
     Ok(plan)
 }

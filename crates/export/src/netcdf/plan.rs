@@ -6,6 +6,7 @@ use super::types::NcType;
 use crate::cf::{CfAttribute, CfValue};
 use crate::column::{FormatResult, LeftOut, Unrepresentable};
 use crate::content::Content;
+use crate::content::offsets::Offsets;
 
 /// Everything that the header lists.
 pub struct FilePlan {
@@ -69,7 +70,7 @@ pub enum Meaning {
     /// The last dimension is that of the characters of a text.
     Characters,
     /// Strings. `offsets` has the start of each in the content and the end of the last, in bytes, `u64` little-endian.
-    Strings { offsets: Arc<dyn Content> },
+    Strings { offsets: Offsets },
 }
 
 /// A named text or list of numbers.

@@ -263,7 +263,7 @@ fn notes_become_attributes_of_their_variable() {
 #[test]
 fn text_of_any_length_is_padded_to_the_longest() {
     let mut columns = sparse(3);
-    columns.attributes[1].offsets = Some(le([0u64, 1, 1, 6].map(u64::to_le_bytes)));
+    columns.attributes[1].offsets = Some(le([0u64, 1, 1, 6].map(u64::to_le_bytes)).into());
     columns.attributes[1].values = Arc::new(b"abcdef".to_vec());
     columns.attributes[1].longest = Some(5);
     let file = read(&netcdf(&columns).unwrap().file.content);

@@ -17,6 +17,7 @@ use crate::content::Content;
 use crate::content::compose::Repeat;
 use crate::content::element::Swapped;
 use crate::content::masked::Masked;
+use crate::content::offsets::Offsets;
 use crate::content::padded::Padded;
 use crate::content::utf8::Utf8Values;
 use crate::geo::georeference::Georeference;
@@ -374,7 +375,7 @@ impl PlanBuilder {
     }
 
     /// Adds the offsets of the values of each cell, and the final end.
-    fn offsets(&mut self, name: &str, column: &Column, offsets: &Arc<dyn Content>) -> FormatResult<()> {
+    fn offsets(&mut self, name: &str, column: &Column, offsets: &Offsets) -> FormatResult<()> {
         let offsets_name = self.names.give(&format!("{name}_offsets"));
         let dimension = self.names.give(&format!("{name}_offset"));
         let dimension = self.add_dimension(dimension, column.cells().saturating_add(1))?;
@@ -383,7 +384,7 @@ impl PlanBuilder {
         let encoding = NcEncoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
         let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
         let attributes = vec![NcAttribute::text("long_name", text)];
-        let content = self.stored(encoding, offsets.clone(), name);
+        let content = self.stored(encoding, offsets.content(), name);
         self.add(offsets_name, vec![dimension], encoding.nc_type, content, attributes, Meaning::Values);
         Ok(())
     }

@@ -19,7 +19,7 @@ use super::types::ParquetColumn;
 use crate::arrow;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::compose::{Concat, Repeat};
-use crate::content::var::{read_offset, wrong_offsets};
+use crate::content::offsets::wrong_offsets;
 use crate::content::{Content, read_head, read_parts};
 
 /// Bytes that kernels read from a file at once: a page in memory.
@@ -209,7 +209,7 @@ impl ParquetFile {
         };
         let mut starts = Vec::new();
         for row in self.groups.iter().map(|rows| rows.start).chain([self.groups.total()]) {
-            starts.push(read_offset(offsets, row)?);
+            starts.push(offsets.at(row)?);
         }
         let agrees = starts.first() == Some(&0)
             && starts.is_sorted()
@@ -265,7 +265,7 @@ fn text_starts(column: &ParquetColumn, elements: &[u64]) -> Result<Vec<u64>> {
     let Some(offsets) = column.elements.as_ref().and_then(|elements| elements.offsets.as_ref()) else {
         return Ok(Vec::new());
     };
-    let starts = elements.iter().map(|&element| read_offset(offsets, element)).collect::<Result<Vec<_>>>()?;
+    let starts = elements.iter().map(|&element| offsets.at(element)).collect::<Result<Vec<_>>>()?;
     let agrees = starts.is_sorted() && starts.last().is_none_or(|last| *last <= column.values.len());
     if agrees { Ok(starts) } else { Err(wrong_offsets()) }
 }

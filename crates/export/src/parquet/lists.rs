@@ -14,6 +14,7 @@ use super::values::BLOCK_ROWS;
 use crate::content::Content;
 use crate::content::bits::zeros;
 use crate::content::compose::{Concat, Slice};
+use crate::content::offsets::Offsets;
 
 /// Number of blocks counted at a time.
 const BLOCKS_AT_ONCE: u64 = 32;
@@ -47,7 +48,7 @@ pub enum Lengths {
     /// All lists have this many, at least one.
     Same(u64),
     /// The byte offsets of the column's values.
-    Offsets(Arc<dyn Content>),
+    Offsets(Offsets),
 }
 
 /// Lists that were counted. Takes 8 bytes of memory per 1024 rows.
@@ -118,16 +119,14 @@ impl Lists {
         let mut lengths: Vec<Option<u64>> = match &self.lengths {
             Lengths::Same(values) => vec![Some(*values); count],
             Lengths::Offsets(offsets) => {
-                let mut bytes = vec![0; 8 * (count + 1)];
-                offsets.read_at(8 * rows.start, &mut bytes)?;
-                let offset = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
-                first = bytes.first_chunk().map_or(0, offset) / self.value_size;
-                let ends = bytes.as_chunks().0.windows(2).map(|ends| (offset(&ends[0]), offset(&ends[1])));
-                let length = |(start, end): (u64, u64)| {
-                    let length = end.checked_sub(start).filter(|length| length.is_multiple_of(self.value_size));
+                let mut starts = vec![0; count + 1];
+                offsets.read_into(rows.start, &mut starts)?;
+                first = starts[0] / self.value_size;
+                let length = |ends: &[u64]| {
+                    let length = ends[1].checked_sub(ends[0]).filter(|length| length.is_multiple_of(self.value_size));
                     length.map(|length| Some(length / self.value_size))
                 };
-                let lengths: Option<Vec<_>> = ends.map(length).collect();
+                let lengths: Option<Vec<_>> = starts.windows(2).map(length).collect();
                 lengths.ok_or_else(|| Error::damaged("offsets of values that decrease, or lie within a value"))?
             }
         };
@@ -339,7 +338,7 @@ mod tests {
         let offsets: Vec<u8> = std::iter::once(0).chain(ends).flat_map(u64::to_le_bytes).collect();
         let marks: Vec<u8> = lengths.iter().map(|length| u8::from(length.is_some())).collect();
         let present: Option<Arc<dyn Content>> = marks.contains(&0).then(|| Arc::new(marks) as _);
-        let lengths_of = Lengths::Offsets(Arc::new(offsets));
+        let lengths_of = Lengths::Offsets(Arc::new(offsets).into());
         Lists { rows: 0..lengths.len() as u64, value_size, lengths: lengths_of, present, elements: None }
     }
 
@@ -430,7 +429,7 @@ mod tests {
             let marks: Vec<u8> = lists.iter().map(|list| u8::from(list.is_some())).collect();
             let present: Option<Arc<dyn Content>> = marks.contains(&0).then(|| Arc::new(marks) as _);
             let there = elements.iter().filter(|mark| **mark == 1).count() as u64;
-            let (rows, lengths) = (0..lists.len() as u64, Lengths::Offsets(Arc::new(offsets)));
+            let (rows, lengths) = (0..lists.len() as u64, Lengths::Offsets(Arc::new(offsets).into()));
             let all = Lists { rows, value_size: 1, lengths, present, elements: Some(Arc::new(elements)) };
             let counted = all.count().unwrap();
             prop_assert_eq!(counted.values, there);
@@ -453,7 +452,7 @@ mod tests {
         assert_reads_ahead_within(8 * BLOCK_ROWS, |sources| {
             let Lists { rows, value_size, lengths, present, .. } = lists(&lengths, 8);
             let Lengths::Offsets(offsets) = lengths else { unreachable!() };
-            let lengths = Lengths::Offsets(sources.values(offsets));
+            let lengths = Lengths::Offsets(sources.values(offsets.content()).into());
             let present = present.map(|present| sources.values(present));
             Arc::new(Lists { rows, value_size, lengths, present, elements: None }.count().unwrap().content())
         });
@@ -463,7 +462,7 @@ mod tests {
     fn offsets_within_values_are_errors() {
         for offsets in [[0u64, 8, 4], [0, 6, 8], [8, 0, 8]] {
             let offsets: Vec<u8> = offsets.into_iter().flat_map(u64::to_le_bytes).collect();
-            let lengths = Lengths::Offsets(Arc::new(offsets));
+            let lengths = Lengths::Offsets(Arc::new(offsets).into());
             assert!(Lists { rows: 0..2, value_size: 4, lengths, present: None, elements: None }.count().is_err());
         }
     }

@@ -12,6 +12,7 @@ use crate::column::validity::Validity;
 use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
 
 /// The physical types, by their numbers in Parquet.
@@ -129,7 +130,7 @@ pub struct ParquetColumn {
     /// Applied to the values that are not null.
     pub conversion: Option<ValueConversion>,
     /// For [`PageLayout::Bytes`] and lists of varying length, as in [`Column`].
-    pub offsets: Option<Arc<dyn Content>>,
+    pub offsets: Option<Offsets>,
     /// For [`PageLayout::Elements`].
     pub elements: Option<Elements>,
     /// One byte per cell, 0 if it has no value.

@@ -7,7 +7,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
-use crate::content::var::{read_offset, read_offsets, wrong_offsets};
+use crate::content::offsets::{Offsets, wrong_offsets};
 
 /// Number of rows between remembered positions.
 pub const BLOCK_ROWS: u64 = 1024;
@@ -165,7 +165,7 @@ pub const LENGTH: u64 = 4;
 pub struct LengthsAndBytes {
     /// The values of the whole column.
     values: Arc<dyn Content>,
-    offsets: Arc<dyn Content>,
+    offsets: Offsets,
     rows: Range<u64>,
     /// Size of the length before each value in bytes, [`LENGTH`] or 0.
     prefix: u64,
@@ -186,7 +186,7 @@ impl LengthsAndBytes {
     /// Fails if there are nulls and their lengths cannot be read.
     pub fn new(
         values: Arc<dyn Content>,
-        offsets: Arc<dyn Content>,
+        offsets: impl Into<Offsets>,
         rows: Range<u64>,
         bytes: Range<u64>,
         prefix: u64,
@@ -194,7 +194,7 @@ impl LengthsAndBytes {
     ) -> Result<Self> {
         let mut new = LengthsAndBytes {
             values,
-            offsets,
+            offsets: offsets.into(),
             length: (rows.end - rows.start) * prefix + (bytes.end - bytes.start),
             rows,
             bytes,
@@ -229,7 +229,7 @@ impl LengthsAndBytes {
     /// Reads the offsets of the values of some rows and the final end.
     fn read_offsets(&self, rows: &Range<u64>, offsets: &mut Vec<u64>) -> Result<()> {
         offsets.resize((rows.end - rows.start + 1) as usize, 0);
-        read_offsets(&self.offsets, rows.start, offsets)?;
+        self.offsets.read_into(rows.start, offsets)?;
         let within =
             |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
         if !offsets.is_sorted() || !within(offsets.first()) || !within(offsets.last()) {
@@ -244,7 +244,7 @@ impl LengthsAndBytes {
             return Ok(starts.get(block as usize).copied().unwrap_or(self.length));
         }
         let row = self.block(block).start;
-        let offset = read_offset(&self.offsets, row)?.checked_sub(self.bytes.start);
+        let offset = self.offsets.at(row)?.checked_sub(self.bytes.start);
         let start = offset.map(|offset| offset.saturating_add(self.prefix * (row - self.rows.start)));
         start.filter(|&start| start <= self.length).ok_or_else(wrong_offsets)
     }

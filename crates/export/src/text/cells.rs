@@ -8,6 +8,7 @@ use tilefs_reader::read::Output;
 
 use crate::column::{Column, FormatResult, Unrepresentable};
 use crate::content::Content;
+use crate::content::offsets::Offsets;
 
 /// The cells of a column, each consisting of elements: numbers, or bytes of a text.
 pub struct ColumnCells {
@@ -24,7 +25,7 @@ pub struct ColumnCells {
 enum Count {
     Each(u64),
     /// Given by the offsets.
-    Offsets(Arc<dyn Content>),
+    Offsets(Offsets),
 }
 
 impl ColumnCells {

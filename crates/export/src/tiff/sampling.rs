@@ -70,19 +70,19 @@ impl Sampling {
         let line = |width: u64| width.saturating_mul(storing.value);
         let [width, _] = self.sizes[0];
         let factors = self.sizes.iter().map(|size| ratio(self.sizes[0], *size));
-        match Chunk::of(storing.block[1], line(width), factors.max().unwrap_or(1)) {
-            Chunk::Within(lines) => {
+        match LinesAtOnce::of(storing.block[1], line(width), factors.max().unwrap_or(1)) {
+            LinesAtOnce::Within(lines) => {
                 self.is_nested = false;
                 self.chunks.fill(lines);
             }
-            Chunk::Beyond(_) if storing.block[0] < width => {}
-            Chunk::Beyond(_) => {
+            LinesAtOnce::Beyond(_) if storing.block[0] < width => {}
+            LinesAtOnce::Beyond(_) => {
                 for (number, pair) in self.sizes.windows(2).enumerate() {
                     let block = if number == 0 { storing.block[1] } else { GDAL_BLOCK };
-                    self.chunks[number + 1] = match Chunk::of(block, line(pair[0][0]), ratio(pair[0], pair[1])) {
-                        Chunk::Within(lines) => lines,
-                        Chunk::Beyond(lines) if number == 0 => lines,
-                        Chunk::Beyond(_) => 0,
+                    self.chunks[number + 1] = match LinesAtOnce::of(block, line(pair[0][0]), ratio(pair[0], pair[1])) {
+                        LinesAtOnce::Within(lines) => lines,
+                        LinesAtOnce::Beyond(lines) if number == 0 => lines,
+                        LinesAtOnce::Beyond(_) => 0,
                     };
                 }
             }
@@ -149,24 +149,24 @@ fn ratio(of: [u64; 2], level: [u64; 2]) -> u64 {
 }
 
 /// The number of lines that GDAL reads at once, and whether they have at most the size that it allows.
-enum Chunk {
+enum LinesAtOnce {
     Within(u64),
     Beyond(u64),
 }
 
-impl Chunk {
+impl LinesAtOnce {
     /// Chooses the chunk of an image with blocks of `block` lines, each line of `line` bytes, for overviews by up to a
     /// factor.
     fn of(block: u64, line: u64, factor: u64) -> Self {
         let mut lines = block.max(2 * factor);
         let size = |lines: u64| lines.saturating_mul(line.max(1));
         if size(lines) > MOST_CHUNK {
-            return Chunk::Beyond(lines);
+            return LinesAtOnce::Beyond(lines);
         }
         while size(lines) < MOST_CHUNK / 2 {
             lines *= 2;
         }
-        Chunk::Within(lines)
+        LinesAtOnce::Within(lines)
     }
 }
 

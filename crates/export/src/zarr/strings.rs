@@ -10,7 +10,7 @@ use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
 use crate::column::boxes::PaddedBox;
-use crate::content::var::{read_offset, wrong_offsets};
+use crate::content::offsets::{Offsets, wrong_offsets};
 use crate::content::{Content, read_head};
 
 /// Size of a length in bytes.
@@ -21,7 +21,7 @@ const LENGTH: u64 = 4;
 pub struct Interleaved {
     values: Arc<dyn Content>,
     /// As in [`Column`](crate::Column): the start of each cell's value, and the end of the last.
-    offsets: Arc<dyn Content>,
+    offsets: Offsets,
     frame: PaddedBox,
     cells: u32,
 }
@@ -31,17 +31,17 @@ impl Interleaved {
     ///
     /// # Errors
     /// Fails if there are more cells than such a chunk can count.
-    pub fn new(values: Arc<dyn Content>, offsets: Arc<dyn Content>, shape: &[u64], chunk: &[u64]) -> Result<Self> {
+    pub fn new(values: Arc<dyn Content>, offsets: impl Into<Offsets>, shape: &[u64], chunk: &[u64]) -> Result<Self> {
         let frame = PaddedBox::new(shape, chunk);
         let cells = frame.cells();
         let cells = u32::try_from(cells)
             .map_err(|_| Error::unsupported(format!("a chunk of {cells} texts, where Zarr counts 2^32 - 1")))?;
-        Ok(Interleaved { values, offsets, frame, cells })
+        Ok(Interleaved { values, offsets: offsets.into(), frame, cells })
     }
 
     /// Returns the start of a cell's value among all values; for the number of cells, the end of the last value.
     fn value_start(&self, cell: u64) -> Result<u64> {
-        read_offset(&self.offsets, self.frame.own_before(cell))
+        self.offsets.at(self.frame.own_before(cell))
     }
 
     /// Returns the last cell whose bytes begin at or before `at`, an offset after the number of cells.
@@ -55,9 +55,7 @@ impl Interleaved {
         let end = at + out.len();
         let (first, last) = (self.cell_at(at)?, self.cell_at(end - 1)?);
         let own = self.frame.own_before(first)..self.frame.own_before(last + 1);
-        let mut bytes = Vec::new();
-        self.offsets.read(own.start * 8, out.aside((own.end - own.start + 1) * 8, &mut bytes))?;
-        let offsets: Vec<u64> = bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
+        let offsets = self.offsets.of(own.clone(), &out)?;
         // The number of value bytes before an offset within a cell: those of the cells before it, and its own up to
         // there.
         let before = |cell: u64, at: u64| -> Result<u64> {

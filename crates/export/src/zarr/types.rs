@@ -16,6 +16,7 @@ use crate::column::boxes::Framed;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
+use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
 
 /// The type of an array's elements, and the conversion of cells to them.
@@ -37,7 +38,7 @@ pub struct WholeElements {
     /// Little-endian; elements of variable length are concatenated.
     pub values: Arc<dyn Content>,
     /// The offsets of elements of variable length, as in a [`Column`].
-    pub offsets: Option<Arc<dyn Content>>,
+    pub offsets: Option<Offsets>,
 }
 
 /// The encoding of the cells of a chunk.

@@ -26,9 +26,9 @@ impl DecodePart for WithoutOffsets {
 
 /// The starts and lengths of the strings in a dictionary; kept between parts to reuse its memory.
 #[derive(Default)]
-pub(super) struct Index(Vec<(u32, u32)>);
+pub(super) struct StringIndex(Vec<(u32, u32)>);
 
-impl Index {
+impl StringIndex {
     /// Frees the memory if it is more than `kept_bytes`.
     pub fn trim(&mut self, kept_bytes: usize) {
         if self.0.capacity() * size_of::<(u32, u32)>() > kept_bytes {

@@ -1,7 +1,7 @@
 //! Memory that decoding reuses for every chunk, so that it does not allocate: buffers between filters, and the states
 //! of the codecs.
 
-use super::dictionary::Index;
+use super::dictionary::StringIndex;
 use super::{zlib, zstd};
 
 /// Buffers of more bytes are freed after the chunk that needed them.
@@ -26,7 +26,7 @@ pub struct Scratch {
 pub(super) struct CodecStates {
     pub zlib: zlib::Decompressor,
     pub zstd: zstd::Decompressor,
-    pub dictionary: Index,
+    pub dictionary: StringIndex,
 }
 
 impl Scratch {

@@ -110,17 +110,7 @@ pub fn write(schema: &ArraySchema) -> Vec<u8> {
     }
     if version >= 18 {
         bytes.extend((schema.labels.len() as u32).to_le_bytes());
-        for label in &schema.labels {
-            bytes.extend(label.dimension.to_le_bytes());
-            write_text(&mut bytes, &label.name);
-            bytes.push(u8::from(label.relative));
-            bytes.extend((label.uri.len() as u64).to_le_bytes());
-            bytes.extend(label.uri.as_bytes());
-            write_text(&mut bytes, &label.attribute);
-            bytes.extend([label.order as u8, label.datatype as u8]);
-            write_cell_count(&mut bytes, label.cell_count);
-            bytes.push(u8::from(label.external));
-        }
+        schema.labels.iter().for_each(|label| write_label(&mut bytes, label));
     }
     if version >= 20 {
         bytes.extend((schema.enumerations.len() as u32).to_le_bytes());
@@ -137,6 +127,18 @@ pub fn write(schema: &ArraySchema) -> Vec<u8> {
         }
     }
     bytes
+}
+
+fn write_label(bytes: &mut Vec<u8>, label: &DimensionLabel) {
+    bytes.extend(label.dimension.to_le_bytes());
+    write_text(bytes, &label.name);
+    bytes.push(u8::from(label.relative));
+    bytes.extend((label.uri.len() as u64).to_le_bytes());
+    bytes.extend(label.uri.as_bytes());
+    write_text(bytes, &label.attribute);
+    bytes.extend([label.order as u8, label.datatype as u8]);
+    write_cell_count(bytes, label.cell_count);
+    bytes.push(u8::from(label.external));
 }
 
 /// Writes one range per dimension, as in current domains, footers and R-trees.

@@ -13,13 +13,13 @@ pub struct Values {
     field: String,
     datatype: Datatype,
     bytes: Vec<u8>,
-    extent: Extent,
+    extent: ValueExtent,
     validity: Option<Vec<u8>>,
 }
 
 /// The location of each cell's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Extent {
+enum ValueExtent {
     /// All cells have this many bytes.
     Fixed(usize),
     /// The offset of each value, and the end of the last.
@@ -29,12 +29,12 @@ enum Extent {
 impl Values {
     /// Creates values of `size` bytes each.
     pub(super) fn fixed(field: &str, datatype: Datatype, size: usize, bytes: Vec<u8>) -> Self {
-        Values { field: field.to_owned(), datatype, bytes, extent: Extent::Fixed(size.max(1)), validity: None }
+        Values { field: field.to_owned(), datatype, bytes, extent: ValueExtent::Fixed(size.max(1)), validity: None }
     }
 
     /// Creates values that lie between consecutive `offsets`, which ascend from 0 to the length of `bytes`.
     pub(super) fn variable(field: &str, datatype: Datatype, offsets: Vec<u64>, bytes: Vec<u8>) -> Self {
-        Values { field: field.to_owned(), datatype, bytes, extent: Extent::Variable(offsets), validity: None }
+        Values { field: field.to_owned(), datatype, bytes, extent: ValueExtent::Variable(offsets), validity: None }
     }
 
     /// Adds a validity byte for each cell.
@@ -55,8 +55,8 @@ impl Values {
     /// Returns the number of cells.
     pub fn len(&self) -> usize {
         match &self.extent {
-            Extent::Fixed(size) => self.bytes.len() / size,
-            Extent::Variable(offsets) => offsets.len().saturating_sub(1),
+            ValueExtent::Fixed(size) => self.bytes.len() / size,
+            ValueExtent::Variable(offsets) => offsets.len().saturating_sub(1),
         }
     }
 
@@ -74,8 +74,8 @@ impl Values {
     /// one size.
     pub fn offsets(&self) -> Option<&[u64]> {
         match &self.extent {
-            Extent::Fixed(_) => None,
-            Extent::Variable(offsets) => Some(offsets),
+            ValueExtent::Fixed(_) => None,
+            ValueExtent::Variable(offsets) => Some(offsets),
         }
     }
 
@@ -95,8 +95,8 @@ impl Values {
             return None;
         }
         match &self.extent {
-            Extent::Fixed(size) => self.bytes.chunks_exact(*size).nth(cell),
-            Extent::Variable(offsets) => {
+            ValueExtent::Fixed(size) => self.bytes.chunks_exact(*size).nth(cell),
+            ValueExtent::Variable(offsets) => {
                 let (start, end) = (*offsets.get(cell)?, *offsets.get(cell.checked_add(1)?)?);
                 self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
             }

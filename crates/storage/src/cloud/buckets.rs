@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use tilefs_format::error::{Error, Locate, Result};
 use tokio::time::{sleep, timeout, timeout_at};
 
-use super::connect::{Client, Connection, connect};
-use super::failure::{Failure, Kind};
+use super::connect::{BucketConnection, Client, connect};
+use super::failure::{FailureKind, RequestFailure};
 use super::runtime::IoThread;
 use super::traffic::{Attempt, Traffic};
 use super::waiters::{Silent, Waiters};
-use super::window::{Outcome, Window};
+use super::window::{RequestOutcome, RequestWindow};
 use crate::StoreKey;
 use crate::settings::CloudOptions;
 use crate::uri::{self, BucketName};
@@ -53,14 +53,14 @@ pub struct Buckets {
 /// State of one bucket. Each bucket has its own request window, so that a slow one does not delay others.
 pub struct Bucket {
     pub name: BucketName,
-    window: Window,
-    connection: RwLock<Option<Arc<Connection>>>,
+    window: RequestWindow,
+    connection: RwLock<Option<Arc<BucketConnection>>>,
     has_answered: AtomicBool,
     waiters: Waiters,
 }
 
 /// The location of an object or folder.
-pub struct Place {
+pub struct ObjectPlace {
     pub key: StoreKey,
     pub bucket: Arc<Bucket>,
     /// The path in the bucket, without a slash at either end.
@@ -72,7 +72,7 @@ pub enum AttemptError {
     /// An error of the store or the connection.
     Store(object_store::Error),
     /// The answer is not what was requested.
-    Failure(Failure),
+    Failure(RequestFailure),
     /// An error that a retry cannot change.
     Error(Error),
 }
@@ -112,13 +112,13 @@ impl Buckets {
     }
 
     /// Locates a key.
-    pub fn place(&self, key: &StoreKey) -> Result<Place> {
+    pub fn place(&self, key: &StoreKey) -> Result<ObjectPlace> {
         let canonical = uri::canonical(key);
         let (name, path) =
             uri::split_uri(&canonical).ok_or_else(|| Error::missing("not a valid bucket name").in_file(key))?;
         let mut buckets = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(name).or_insert_with_key(|name| {
-            let window = Window::new(self.most_requests);
+            let window = RequestWindow::new(self.most_requests);
             Arc::new(Bucket {
                 name: name.clone(),
                 window,
@@ -127,11 +127,11 @@ impl Buckets {
                 waiters: Waiters::default(),
             })
         });
-        Ok(Place { key: key.clone(), bucket: bucket.clone(), path: path.to_owned() })
+        Ok(ObjectPlace { key: key.clone(), bucket: bucket.clone(), path: path.to_owned() })
     }
 
     /// Returns the client of a bucket, connecting on first use.
-    pub fn connection(&self, bucket: &Bucket) -> Result<Arc<Connection>> {
+    pub fn connection(&self, bucket: &Bucket) -> Result<Arc<BucketConnection>> {
         if let Some(connection) = &*bucket.connection.read().unwrap_or_else(PoisonError::into_inner) {
             return Ok(connection.clone());
         }
@@ -139,7 +139,7 @@ impl Buckets {
     }
 
     /// Creates a new client with current credentials, and for the region that the bucket is reported to be in.
-    fn reconnect(&self, bucket: &Bucket, region: Option<&str>) -> Result<Arc<Connection>> {
+    fn reconnect(&self, bucket: &Bucket, region: Option<&str>) -> Result<Arc<BucketConnection>> {
         let connection = Arc::new(connect(&bucket.name, &self.options, region, &self.traffic)?);
         *bucket.connection.write().unwrap_or_else(PoisonError::into_inner) = Some(connection.clone());
         Ok(connection)
@@ -147,7 +147,7 @@ impl Buckets {
 
     /// Runs an operation on a bucket, up to its time limit. Fails early if the bucket is silent and too many threads
     /// already wait for it.
-    pub fn wait<T>(&self, place: &Place, operation: impl Future<Output = Result<T>>) -> Result<T> {
+    pub fn wait<T>(&self, place: &ObjectPlace, operation: impl Future<Output = Result<T>>) -> Result<T> {
         let limit = self.options.io_timeout * OPERATION_TIME_FACTOR;
         let late = |why: String| Error::io(io::Error::new(io::ErrorKind::TimedOut, why)).in_file(&place.key);
         self.io.wait(async {
@@ -164,17 +164,15 @@ impl Buckets {
     /// Makes a request and retries it within its time limit as long as that may help.
     pub async fn request<T>(
         &self,
-        place: &Place,
+        place: &ObjectPlace,
         what: &dyn Display,
         mut attempt: impl AsyncFnMut(&dyn Client, Attempt) -> std::result::Result<T, AttemptError>,
     ) -> Result<T> {
         let begin = Instant::now();
         let mut deadline = None;
         let (mut attempts, mut wait) = (0, RETRY_DELAYS.0);
-        let (mut was_renewed, mut has_moved) = (false, false);
+        let mut reconnections = Reconnections::default();
         let bucket = &*place.bucket;
-        let error =
-            |failure: &Failure, attempts| failure.error(&bucket.name, &place.key, what, attempts, begin.elapsed());
         loop {
             attempts += 1;
             let connection = self.connection(bucket).in_file(&place.key)?;
@@ -188,54 +186,27 @@ impl Buckets {
                 bucket.has_answered.store(true, Ordering::Relaxed);
                 bucket.waiters.note_answer();
             }
-            let (failure, heavy) = match outcome {
+            let (failure, is_busy) = match outcome {
                 Ok(Ok(result)) => {
-                    in_flight.end(Outcome::Answered);
+                    in_flight.end(RequestOutcome::Answered);
                     return Ok(result);
                 }
                 Ok(Err(AttemptError::Error(error))) => return Err(error.in_file(&place.key)),
                 Ok(Err(AttemptError::Failure(failure))) => (failure, false),
                 Ok(Err(AttemptError::Store(error))) => {
                     let is_busy = answer.status.is_some_and(|status| BUSY.contains(&status));
-                    (Failure::of(&error, answer), is_busy)
+                    (RequestFailure::of(&error, answer), is_busy)
                 }
-                Err(_) if !answer.was_sent => (Failure::transient("no credentials came in time"), false),
-                Err(_) => (Failure::transient("no answer in time"), true),
+                Err(_) if !answer.was_sent => (RequestFailure::transient("no credentials came in time"), false),
+                Err(_) => (RequestFailure::transient("no answer in time"), true),
             };
-            in_flight.end(if heavy { Outcome::Throttled } else { Outcome::Other });
-            let has_answered = bucket.has_answered.load(Ordering::Relaxed);
-            let most_attempts = match &failure.kind {
-                Kind::Transient => u32::MAX,
-                Kind::Unreachable => {
-                    if has_answered {
-                        u32::MAX
-                    } else {
-                        ATTEMPTS_TO_REACH
-                    }
-                }
-                Kind::NoCredentials => {
-                    if has_answered {
-                        u32::MAX
-                    } else {
-                        ATTEMPTS_TO_SIGN
-                    }
-                }
-                Kind::Expired if !was_renewed => {
-                    was_renewed = true;
-                    self.reconnect(bucket, None).in_file(&place.key)?;
-                    u32::MAX
-                }
-                Kind::OtherRegion(Some(region)) if !has_moved && connection.may_move_to(region) => {
-                    has_moved = true;
-                    self.reconnect(bucket, Some(region)).in_file(&place.key)?;
-                    log::info!("{} is in the region {region}", bucket.name);
-                    continue;
-                }
-                _ => return Err(error(&failure, attempts)),
-            };
+            in_flight.end(if is_busy { RequestOutcome::Throttled } else { RequestOutcome::Other });
+            let retry = self.retry(bucket, &connection, &failure, &mut reconnections).in_file(&place.key)?;
             let pause = wait.mul_f64(0.5 + 0.5 * chance());
-            if attempts >= most_attempts || Instant::now() + pause >= deadline {
-                return Err(error(&failure, attempts));
+            match retry {
+                Retry::AtOnce => continue,
+                Retry::UpTo(most) if attempts < most && Instant::now() + pause < deadline => {}
+                _ => return Err(failure.error(&bucket.name, &place.key, what, attempts, begin.elapsed())),
             }
             log::info!("{}, {what}: {}; once more in {} ms", place.key, failure.summary(), pause.as_millis());
             self.traffic.add_retry();
@@ -243,9 +214,56 @@ impl Buckets {
             wait = (wait * 2).min(RETRY_DELAYS.1);
         }
     }
+
+    /// Returns whether another attempt may help after a failure, and reconnects first if that may.
+    fn retry(
+        &self,
+        bucket: &Bucket,
+        connection: &BucketConnection,
+        failure: &RequestFailure,
+        reconnections: &mut Reconnections,
+    ) -> Result<Retry> {
+        let has_answered = bucket.has_answered.load(Ordering::Relaxed);
+        Ok(match &failure.kind {
+            FailureKind::Unreachable if !has_answered => Retry::UpTo(ATTEMPTS_TO_REACH),
+            FailureKind::NoCredentials if !has_answered => Retry::UpTo(ATTEMPTS_TO_SIGN),
+            FailureKind::Transient | FailureKind::Unreachable | FailureKind::NoCredentials => Retry::UpTo(u32::MAX),
+            FailureKind::Expired if !reconnections.was_renewed => {
+                reconnections.was_renewed = true;
+                self.reconnect(bucket, None)?;
+                Retry::UpTo(u32::MAX)
+            }
+            FailureKind::OtherRegion(Some(region)) if !reconnections.has_moved && connection.may_move_to(region) => {
+                reconnections.has_moved = true;
+                self.reconnect(bucket, Some(region))?;
+                log::info!("{} is in the region {region}", bucket.name);
+                Retry::AtOnce
+            }
+            _ => Retry::Never,
+        })
+    }
 }
 
-impl Connection {
+/// How often a request is made again after a failure.
+enum Retry {
+    /// At once, on another connection.
+    AtOnce,
+    /// After a pause, up to this number of attempts.
+    UpTo(u32),
+    /// Not again.
+    Never,
+}
+
+/// The new connections that a request has led to, each at most once.
+#[derive(Default)]
+struct Reconnections {
+    /// With current credentials.
+    was_renewed: bool,
+    /// To another region.
+    has_moved: bool,
+}
+
+impl BucketConnection {
     /// Returns whether connecting to another region may help: none was configured, and `region` is a valid name.
     fn may_move_to(&self, region: &str) -> bool {
         self.region.as_ref().is_some_and(|(current, was_said)| !was_said && current != region) && uri::is_name(region)

@@ -7,22 +7,22 @@ use std::time::Duration;
 use object_store::client::{HttpError, HttpErrorKind};
 use tilefs_format::error::{Error, Locate};
 
-use super::traffic::Answer;
+use super::traffic::ServerAnswer;
 use crate::StoreKey;
 use crate::uri::{BucketName, Provider};
 
 /// A failed attempt.
 #[derive(Debug)]
-pub struct Failure {
-    pub kind: Kind,
-    answer: Answer,
+pub struct RequestFailure {
+    pub kind: FailureKind,
+    answer: ServerAnswer,
     /// The cause below HTTP.
     cause: Option<String>,
 }
 
 /// The class of a failure, which decides how to react.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum FailureKind {
     /// A retry may succeed: the store is busy, or the connection was lost.
     Transient,
     /// No connection could be made. A retry may succeed if the bucket has answered before.
@@ -47,26 +47,26 @@ pub enum Kind {
     Refused,
 }
 
-impl Failure {
+impl RequestFailure {
     /// Classifies the error of an attempt.
-    pub fn of(error: &object_store::Error, answer: Answer) -> Self {
-        Failure { kind: kind_of(error, &answer), cause: cause_of(error), answer }
+    pub fn of(error: &object_store::Error, answer: ServerAnswer) -> Self {
+        RequestFailure { kind: kind_of(error, &answer), cause: cause_of(error), answer }
     }
 
     /// A transient failure: an incomplete answer, or a timeout.
     pub fn transient(cause: impl Into<String>) -> Self {
-        Failure { kind: Kind::Transient, answer: Answer::default(), cause: Some(cause.into()) }
+        RequestFailure { kind: FailureKind::Transient, answer: ServerAnswer::default(), cause: Some(cause.into()) }
     }
 
     /// A listing contains an unusable key that is part of the array itself.
     pub fn unnameable(key: &str) -> Self {
         let cause = Some(format!("{key:?}"));
-        Failure { kind: Kind::Unnameable, answer: Answer::default(), cause }
+        RequestFailure { kind: FailureKind::Unnameable, answer: ServerAnswer::default(), cause }
     }
 
     /// The answer is of another object than the one that was listed.
     pub fn changed() -> Self {
-        Failure { kind: Kind::Changed, answer: Answer::default(), cause: None }
+        RequestFailure { kind: FailureKind::Changed, answer: ServerAnswer::default(), cause: None }
     }
 
     /// Summarizes in a few words: `503 SlowDown`.
@@ -92,59 +92,58 @@ impl Failure {
     ) -> Error {
         let summary = self.summary();
         let io = |kind: io::ErrorKind, text: String| Error::io(io::Error::new(kind, text));
+        let denied = |text: String| io(io::ErrorKind::PermissionDenied, text);
         let tried = match attempts {
             1 => String::new(),
             attempts => format!(", tried {attempts} times in {:.1} s", took.as_secs_f64()),
         };
         let error = match &self.kind {
-            Kind::Transient => io(io::ErrorKind::TimedOut, format!("{what}: {summary}{tried}")),
-            Kind::Unreachable => {
-                let text = format!("{bucket} cannot be reached: {summary}{tried}; check the network and the endpoint");
-                io(io::ErrorKind::NotConnected, text)
+            FailureKind::Transient => io(io::ErrorKind::TimedOut, format!("{what}: {summary}{tried}")),
+            FailureKind::Unreachable => io(
+                io::ErrorKind::NotConnected,
+                format!("{bucket} cannot be reached: {summary}{tried}; check the network and the endpoint"),
+            ),
+            FailureKind::Expired => {
+                denied(format!("the credentials for {bucket} have expired ({summary}); renew them"))
             }
-            Kind::Expired => {
-                let text = format!("the credentials for {bucket} have expired ({summary}); renew them");
-                io(io::ErrorKind::PermissionDenied, text)
+            FailureKind::NoCredentials => denied(format!(
+                "there are no credentials for {bucket} ({summary}); {}, or read a public bucket with --anonymous",
+                how_to_sign(bucket.provider)
+            ))
+            .permanent(),
+            FailureKind::Denied => denied(format!(
+                "{bucket} may not be read with these credentials ({summary}): check them and the bucket's policy, or \
+                 read a public bucket with --anonymous"
+            ))
+            .permanent(),
+            FailureKind::OtherRegion(region) => {
+                io(io::ErrorKind::InvalidInput, in_other_region(bucket, region.as_deref(), &summary)).permanent()
             }
-            Kind::NoCredentials => {
-                let text = format!(
-                    "there are no credentials for {bucket} ({summary}); {}, or read a public bucket with --anonymous",
-                    how_to_sign(bucket.provider)
-                );
-                io(io::ErrorKind::PermissionDenied, text).permanent()
-            }
-            Kind::Denied => {
-                let text = format!(
-                    "{bucket} may not be read with these credentials ({summary}): check them and the bucket's policy, or \
-                     read a public bucket with --anonymous"
-                );
-                io(io::ErrorKind::PermissionDenied, text).permanent()
-            }
-            Kind::OtherRegion(region) => {
-                let text = match region {
-                    Some(region) => format!("{bucket} is in the region {region}: set -o vfs.s3.region={region}"),
-                    None => format!("{bucket} is in another region ({summary}): set -o vfs.s3.region=REGION"),
-                };
-                io(io::ErrorKind::InvalidInput, text).permanent()
-            }
-            Kind::NoBucket => Error::missing(format!(
+            FailureKind::NoBucket => Error::missing(format!(
                 "there is no {} {} ({summary}): check the name and the endpoint",
                 if bucket.provider == Provider::Azure { "container" } else { "bucket" },
                 bucket.bucket
             )),
-            Kind::NoObject => Error::missing("there is no such object"),
-            Kind::Unnameable => Error::unsupported(format!(
+            FailureKind::NoObject => Error::missing("there is no such object"),
+            FailureKind::Unnameable => Error::unsupported(format!(
                 "a name with characters that cannot be asked for in an object store ({summary}); a local copy can be \
                  read"
             )),
-            Kind::Changed => {
-                io(io::ErrorKind::Other, format!("{what}: changed since the mount, it is another object now"))
-                    .permanent()
+            FailureKind::Changed => {
+                let text = format!("{what}: changed since the mount, it is another object now");
+                io(io::ErrorKind::Other, text).permanent()
             }
-            Kind::PastEnd => Error::damaged(format!("{what}: the object ends before")),
-            Kind::Refused => io(io::ErrorKind::Other, format!("{what}: {summary}{tried}")).permanent(),
+            FailureKind::PastEnd => Error::damaged(format!("{what}: the object ends before")),
+            FailureKind::Refused => io(io::ErrorKind::Other, format!("{what}: {summary}{tried}")).permanent(),
         };
         error.in_file(key)
+    }
+}
+
+fn in_other_region(bucket: &BucketName, region: Option<&str>, summary: &str) -> String {
+    match region {
+        Some(region) => format!("{bucket} is in the region {region}: set -o vfs.s3.region={region}"),
+        None => format!("{bucket} is in another region ({summary}): set -o vfs.s3.region=REGION"),
     }
 }
 
@@ -156,35 +155,35 @@ fn how_to_sign(provider: Provider) -> &'static str {
     }
 }
 
-fn kind_of(error: &object_store::Error, answer: &Answer) -> Kind {
+fn kind_of(error: &object_store::Error, answer: &ServerAnswer) -> FailureKind {
     let code = answer.code.as_deref().unwrap_or_default();
     if let object_store::Error::InvalidPath { .. } = error {
-        return Kind::Unnameable;
+        return FailureKind::Unnameable;
     }
     let Some(status) = answer.status else {
         return match (answer.was_sent, http_kind(error)) {
-            (false, _) => Kind::NoCredentials,
-            (true, Some(HttpErrorKind::Connect)) => Kind::Unreachable,
+            (false, _) => FailureKind::NoCredentials,
+            (true, Some(HttpErrorKind::Connect)) => FailureKind::Unreachable,
             // Including errors that no library classifies: connections break in many ways.
-            (true, _) => Kind::Transient,
+            (true, _) => FailureKind::Transient,
         };
     };
     match (status, code) {
         (400 | 401 | 403, "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" | "TokenRefreshRequired") => {
-            Kind::Expired
+            FailureKind::Expired
         }
         (400, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") | (301 | 307 | 308, _) => {
-            Kind::OtherRegion(answer.region.clone())
+            FailureKind::OtherRegion(answer.region.clone())
         }
-        (400, "RequestTimeout") | (408 | 429 | 500.., _) | (403, "SlowDown") => Kind::Transient,
-        (404, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted") => Kind::NoBucket,
-        (404, _) => Kind::NoObject,
-        (401 | 403, _) => Kind::Denied,
-        (412, _) => Kind::Changed,
-        (416, _) => Kind::PastEnd,
+        (400, "RequestTimeout") | (408 | 429 | 500.., _) | (403, "SlowDown") => FailureKind::Transient,
+        (404, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted") => FailureKind::NoBucket,
+        (404, _) => FailureKind::NoObject,
+        (401 | 403, _) => FailureKind::Denied,
+        (412, _) => FailureKind::Changed,
+        (416, _) => FailureKind::PastEnd,
         // The answer began well but broke off.
-        (200..=299, _) => Kind::Transient,
-        _ => Kind::Refused,
+        (200..=299, _) => FailureKind::Transient,
+        _ => FailureKind::Refused,
     }
 }
 
@@ -214,32 +213,32 @@ fn cause_of(error: &object_store::Error) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn kind(status: u16, code: &str) -> Kind {
+    fn kind(status: u16, code: &str) -> FailureKind {
         let error = object_store::Error::NotImplemented { operation: String::new(), implementer: String::new() };
         let code = (!code.is_empty()).then(|| code.to_owned());
         let region = Some("eu-west-1".to_owned());
-        kind_of(&error, &Answer { status: Some(status), code, region, was_sent: true, ..Answer::default() })
+        kind_of(&error, &ServerAnswer { status: Some(status), code, region, was_sent: true, ..ServerAnswer::default() })
     }
 
     #[test]
     fn unusable_names_are_reported() {
         let error = object_store::Error::from(object_store::path::Path::parse("a/tab\tname").unwrap_err());
-        let answer = Answer { status: Some(200), was_sent: true, ..Answer::default() };
-        assert_eq!(kind_of(&error, &answer), Kind::Unnameable);
+        let answer = ServerAnswer { status: Some(200), was_sent: true, ..ServerAnswer::default() };
+        assert_eq!(kind_of(&error, &answer), FailureKind::Unnameable);
     }
 
     #[test]
     fn transient_failures_are_told_from_permanent_ones() {
         for (status, code) in [(503, "SlowDown"), (500, "InternalError"), (429, ""), (400, "RequestTimeout"), (206, "")]
         {
-            assert_eq!(kind(status, code), Kind::Transient, "{status} {code}");
+            assert_eq!(kind(status, code), FailureKind::Transient, "{status} {code}");
         }
-        assert_eq!(kind(403, "AccessDenied"), Kind::Denied);
-        assert_eq!(kind(403, "ExpiredToken"), Kind::Expired);
-        assert_eq!(kind(301, "PermanentRedirect"), Kind::OtherRegion(Some("eu-west-1".into())));
-        assert_eq!(kind(404, "NoSuchBucket"), Kind::NoBucket);
-        assert_eq!(kind(404, "NoSuchKey"), Kind::NoObject);
-        assert_eq!(kind(412, "PreconditionFailed"), Kind::Changed);
-        assert_eq!(kind(400, "InvalidRequest"), Kind::Refused);
+        assert_eq!(kind(403, "AccessDenied"), FailureKind::Denied);
+        assert_eq!(kind(403, "ExpiredToken"), FailureKind::Expired);
+        assert_eq!(kind(301, "PermanentRedirect"), FailureKind::OtherRegion(Some("eu-west-1".into())));
+        assert_eq!(kind(404, "NoSuchBucket"), FailureKind::NoBucket);
+        assert_eq!(kind(404, "NoSuchKey"), FailureKind::NoObject);
+        assert_eq!(kind(412, "PreconditionFailed"), FailureKind::Changed);
+        assert_eq!(kind(400, "InvalidRequest"), FailureKind::Refused);
     }
 }

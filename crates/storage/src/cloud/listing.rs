@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::{Listed, ListedKind, ListedObject};
-use super::progress::Progress;
+use super::progress::ListingProgress;
 
 /// One page of a listing.
-pub struct Page {
+pub struct ListedPage {
     pub objects: Vec<ListedObject>,
     /// Names of folders with a slash at the end, as the store orders them; none if the listing is recursive.
     pub folders: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Page {
 
 /// A range of names in the order of the store, where a folder's name ends with a slash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct NameSpan {
     /// Exclusive lower bound; empty at the start of the folder.
     pub after: String,
     /// Inclusive upper bound; `None` at the end of the folder.
@@ -40,25 +40,31 @@ pub struct Span {
 }
 
 /// A listing in progress. Memory: the names.
-pub struct Listing {
-    spans: Vec<Span>,
+pub struct PagedListing {
+    spans: Vec<NameSpan>,
     names: BTreeMap<String, ListedKind>,
-    progress: Progress,
+    progress: ListingProgress,
     /// Maximum number of concurrent requests.
     most: usize,
     /// Milliseconds since 1970.
     now: u64,
 }
 
-impl Listing {
+impl PagedListing {
     /// Starts a listing with up to `most` concurrent requests; 1 for a store that does not list in order. Each request
     /// may take `io_timeout`.
     pub fn new(io_timeout: Duration, most: usize, now: u64) -> Self {
-        Listing { spans: vec![Span::default()], names: BTreeMap::new(), progress: Progress::new(io_timeout), most, now }
+        PagedListing {
+            spans: vec![NameSpan::default()],
+            names: BTreeMap::new(),
+            progress: ListingProgress::new(io_timeout),
+            most,
+            now,
+        }
     }
 
     /// Returns the spans to request next; none at the end.
-    pub fn spans(&self) -> &[Span] {
+    pub fn spans(&self) -> &[NameSpan] {
         &self.spans
     }
 
@@ -71,7 +77,7 @@ impl Listing {
     ///
     /// # Errors
     /// A message that says why the listing is aborted.
-    pub fn take(&mut self, pages: Vec<Page>) -> Result<(), String> {
+    pub fn take(&mut self, pages: Vec<ListedPage>) -> Result<(), String> {
         let mut rests = Vec::new();
         let mut is_in_order = true;
         for (span, page) in std::mem::take(&mut self.spans).into_iter().zip(pages) {
@@ -79,7 +85,7 @@ impl Listing {
             rests.extend(self.take_page(span, page)?);
         }
         if !is_in_order {
-            (self.most, rests) = (1, vec![Span::default()]);
+            (self.most, rests) = (1, vec![NameSpan::default()]);
         }
         let each = self.most / rests.len().max(1);
         self.spans = rests.into_iter().flat_map(|rest| rest.cut(each, self.now)).collect();
@@ -87,7 +93,7 @@ impl Listing {
     }
 
     /// Adds one page; returns the rest of its span.
-    fn take_page(&mut self, mut span: Span, page: Page) -> Result<Option<Span>, String> {
+    fn take_page(&mut self, mut span: NameSpan, page: ListedPage) -> Result<Option<NameSpan>, String> {
         let before = self.names.len();
         let bytes = page.keys().map(str::len).sum();
         let (first, last) = (page.keys().min().map(str::to_owned), page.keys().max().map(str::to_owned));
@@ -107,7 +113,7 @@ impl Listing {
         self.progress.add(self.names.len() - before, bytes)?;
         let times = first.as_deref().and_then(time_of).zip(last.as_deref().and_then(time_of));
         let pace = times.map(|(first, last)| last.saturating_sub(first));
-        Ok(Some(Span { after: last.unwrap_or(span.after), up_to: end, token: Some(next), pace }))
+        Ok(Some(NameSpan { after: last.unwrap_or(span.after), up_to: end, token: Some(next), pace }))
     }
 
     /// Returns all names in byte order.
@@ -116,21 +122,21 @@ impl Listing {
     }
 }
 
-impl Page {
+impl ListedPage {
     /// Returns the keys of the objects and folders, as the store orders them.
     fn keys(&self) -> impl Iterator<Item = &str> {
         self.objects.iter().map(|object| object.path.as_str()).chain(self.folders.iter().map(String::as_str))
     }
 }
 
-impl Span {
+impl NameSpan {
     /// Returns whether the next page starts after a name and not at a continuation token.
     pub fn begins_behind_a_name(&self) -> bool {
         self.token.is_none() && !self.after.is_empty()
     }
 
     /// Returns whether the names of a page ascend and lie after the start of this span.
-    fn is_in_order(&self, page: &Page) -> bool {
+    fn is_in_order(&self, page: &ListedPage) -> bool {
         page.keys().all(|key| key > self.after.as_str())
             && page.objects.is_sorted_by(|a, b| a.path < b.path)
             && page.folders.is_sorted_by(|a, b| a < b)
@@ -138,7 +144,7 @@ impl Span {
 
     /// Splits this span into about `count` pieces at timestamps, as the module describes. The first piece keeps the
     /// continuation token.
-    fn cut(mut self, count: usize, now: u64) -> Vec<Span> {
+    fn cut(mut self, count: usize, now: u64) -> Vec<NameSpan> {
         let last_time = self.up_to.as_deref().map_or(Some(now), time_of);
         let (Some(first), Some(last)) = (time_of(&self.after), last_time) else { return vec![self] };
         // A little less than an answer spans, so that a piece is in one even where the pace differs a little.
@@ -152,7 +158,7 @@ impl Span {
         let mut pieces = Vec::new();
         for cut in times.map(|time| format!("__{time}")) {
             if cut > self.after && self.up_to.as_ref().is_none_or(|end| cut < *end) {
-                let behind = Span { after: cut.clone(), up_to: self.up_to.take(), token: None, pace: None };
+                let behind = NameSpan { after: cut.clone(), up_to: self.up_to.take(), token: None, pace: None };
                 self.up_to = Some(cut);
                 pieces.push(std::mem::replace(&mut self, behind));
             }
@@ -187,7 +193,7 @@ mod tests {
     }
 
     impl Store {
-        fn answer(&self, span: &Span) -> Page {
+        fn answer(&self, span: &NameSpan) -> ListedPage {
             let from = match &span.token {
                 Some(token) => token.clone(),
                 None if self.knows_names => span.after.clone(),
@@ -197,7 +203,7 @@ mod tests {
             let some: Vec<&String> = keys.by_ref().take(self.in_answer).collect();
             let next = keys.next().and(some.last()).map(|last| (*last).clone());
             let (folders, objects): (Vec<&String>, Vec<&String>) = some.into_iter().partition(|key| key.ends_with('/'));
-            Page {
+            ListedPage {
                 objects: objects.into_iter().map(|key| ListedObject { path: key.clone(), length: 1 }).collect(),
                 folders: folders.into_iter().cloned().collect(),
                 next,
@@ -211,7 +217,7 @@ mod tests {
 
     /// Lists a store while `change` is called between the requests; also returns the number of rounds.
     fn listed(mut store: Store, most: usize, mut change: impl FnMut(&mut BTreeSet<String>)) -> (BTreeSet<String>, u32) {
-        let (mut listing, mut rounds) = (Listing::new(Duration::from_secs(60), most, NOW), 0);
+        let (mut listing, mut rounds) = (PagedListing::new(Duration::from_secs(60), most, NOW), 0);
         while !listing.spans().is_empty() {
             assert!(listing.spans().len() <= most);
             let mut pages = Vec::new();
@@ -304,10 +310,10 @@ mod tests {
 
     #[test]
     fn a_repeated_page_aborts_the_listing() {
-        let mut listing = Listing::new(Duration::from_secs(60), 8, NOW);
+        let mut listing = PagedListing::new(Duration::from_secs(60), 8, NOW);
         let page = || {
             let objects = vec![ListedObject { path: "__5_5_ab".to_owned(), length: 1 }];
-            Page { objects, folders: Vec::new(), next: Some("again".to_owned()) }
+            ListedPage { objects, folders: Vec::new(), next: Some("again".to_owned()) }
         };
         let why = (0..300).find_map(|_| {
             let pages = listing.spans().iter().map(|_| page()).collect();

@@ -32,11 +32,11 @@ use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::settings::CloudOptions;
 use super::uri::{self, Provider};
 use super::{Listed, ListedObject, Storage, StoreKey, past_end};
-use buckets::{AttemptError, Buckets, Place};
+use buckets::{AttemptError, Buckets, ObjectPlace};
 use connect::Client;
 use disk_cache::{BLOCK, DiskCache, ObjectVersion, block_length};
-use failure::Failure;
-use listing::{Listing, Page, Span};
+use failure::RequestFailure;
+use listing::{ListedPage, NameSpan, PagedListing};
 use pins::{Pin, Pins};
 use scatter::Scatter;
 use traffic::Attempt;
@@ -81,7 +81,7 @@ impl ObjectStorage {
     }
 
     /// Requests one page of the listing of `place`, either recursive or with folder names.
-    async fn list_page(&self, place: &Place, into_folders: bool, span: &Span) -> Result<Page> {
+    async fn list_page(&self, place: &ObjectPlace, into_folders: bool, span: &NameSpan) -> Result<ListedPage> {
         let prefix = if place.path.is_empty() { String::new() } else { format!("{}/", place.path) };
         let page = self.buckets.request(place, &"listing", async |client, answer| {
             self.buckets.traffic().add_listing();
@@ -99,7 +99,7 @@ impl ObjectStorage {
             let prefix = Some(prefix.as_str()).filter(|prefix| !prefix.is_empty());
             let page = client.list_page(prefix, options).await?;
             match answer.answer().removed_keys.iter().find(|key| page::is_of_tiledb(&place.path, key)) {
-                Some(key) => Err(AttemptError::Failure(Failure::unnameable(key))),
+                Some(key) => Err(AttemptError::Failure(RequestFailure::unnameable(key))),
                 None => Ok(page),
             }
         });
@@ -117,13 +117,17 @@ impl ObjectStorage {
             objects.push(ListedObject { path: path.to_owned(), length: object.size });
         }
         let folders = page.result.common_prefixes.iter().filter_map(|path| path.as_ref().strip_prefix(&prefix));
-        Ok(Page { objects, folders: folders.map(|folder| [folder, "/"].concat()).collect(), next: page.page_token })
+        Ok(ListedPage {
+            objects,
+            folders: folders.map(|folder| [folder, "/"].concat()).collect(),
+            next: page.page_token,
+        })
     }
 
     /// Starts reading part of an object. Checks that it is still the pinned object, and pins it on first use.
     async fn get(
         &self,
-        place: &Place,
+        place: &ObjectPlace,
         client: &dyn Client,
         answer: Attempt,
         range: GetRange,
@@ -141,13 +145,13 @@ impl ObjectStorage {
         match pin {
             None => self.pins.put(&place.key, now),
             Some(pin) if pin.is(&now) => {}
-            Some(_) => return Err(AttemptError::Failure(Failure::changed())),
+            Some(_) => return Err(AttemptError::Failure(RequestFailure::changed())),
         }
         Ok(result)
     }
 
     /// Fills a run of ranges. If an answer ends too early, the retry continues where it ended.
-    async fn read_run(&self, place: &Place, run: &mut [ReadRange<'_>]) -> Result<()> {
+    async fn read_run(&self, place: &ObjectPlace, run: &mut [ReadRange<'_>]) -> Result<()> {
         let (start, end) = (run.first().map_or(0, |range| range.offset), run.last().map_or(0, ReadRange::end));
         let what = format!("bytes {start}..{end}");
         let mut into = Scatter::new(run);
@@ -169,14 +173,14 @@ impl ObjectStorage {
             }
             match into.at() {
                 at if at >= end => Ok(()),
-                at => Err(AttemptError::Failure(Failure::transient(format!("the answer ended at {at}")))),
+                at => Err(AttemptError::Failure(RequestFailure::transient(format!("the answer ended at {at}")))),
             }
         };
         self.buckets.request(place, &what, read).await.map_err(|error| self.gone(place, error))
     }
 
     /// Fills ranges from the store.
-    fn read_from_store(&self, place: &Place, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+    fn read_from_store(&self, place: &ObjectPlace, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let mut parts = split(ranges, MOST_BYTES);
         let runs = coalesce(&mut parts, self.coalescing());
         let reads = runs.into_iter().map(|run| self.read_run(place, run));
@@ -184,7 +188,13 @@ impl ObjectStorage {
     }
 
     /// Fills ranges from the disk cache, and fetches missing blocks from the store.
-    fn read_cached(&self, cache: &DiskCache, place: &Place, pin: &Pin, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+    fn read_cached(
+        &self,
+        cache: &DiskCache,
+        place: &ObjectPlace,
+        pin: &Pin,
+        ranges: &mut [ReadRange<'_>],
+    ) -> Result<()> {
         let Some(tag) = pin.tag() else { return self.read_from_store(place, ranges) };
         let connection = self.buckets.connection(&place.bucket).in_file(&place.key)?;
         let owner = ObjectVersion::new(&connection.endpoint, &uri::canonical(&place.key).to_string(), tag, pin.length);
@@ -211,7 +221,7 @@ impl ObjectStorage {
     }
 
     /// Reads part of an object of unknown length; returns its bytes and the object's length.
-    async fn read_unknown(&self, place: &Place, range: GetRange) -> Result<(Vec<u8>, u64)> {
+    async fn read_unknown(&self, place: &ObjectPlace, range: GetRange) -> Result<(Vec<u8>, u64)> {
         let what = format!("{range}");
         let read = async |client: &dyn Client, answer: Attempt| {
             let result = self.get(place, client, answer, range.clone()).await?;
@@ -227,14 +237,16 @@ impl ObjectStorage {
             }
             match bytes.len() as u64 {
                 got if got == due => Ok((bytes, length)),
-                got => Err(AttemptError::Failure(Failure::transient(format!("the answer has {got} bytes of {due}")))),
+                got => Err(AttemptError::Failure(RequestFailure::transient(format!(
+                    "the answer has {got} bytes of {due}"
+                )))),
             }
         };
         self.buckets.request(place, &what, read).await.map_err(|error| self.gone(place, error))
     }
 
     /// Reports a pinned object that is now missing as removed.
-    fn gone(&self, place: &Place, error: Error) -> Error {
+    fn gone(&self, place: &ObjectPlace, error: Error) -> Error {
         match &error {
             Error::Missing { .. } if self.pins.get(&place.key).is_some() => {
                 Error::missing("changed since the mount: the object is gone").in_file(&place.key)
@@ -265,7 +277,7 @@ impl Storage for ObjectStorage {
             _ => self.buckets.most_requests().min(ANSWERS_AT_ONCE),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-        let (mut listing, lines) = (Listing::new(self.buckets.io_timeout(), most, now), LogInterval::new());
+        let (mut listing, lines) = (PagedListing::new(self.buckets.io_timeout(), most, now), LogInterval::new());
         while !listing.spans().is_empty() {
             let answers = listing.spans().iter().map(|span| self.list_page(&place, false, span));
             let pages =
@@ -282,7 +294,7 @@ impl Storage for ObjectStorage {
 
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
         let place = self.buckets.place(folder)?;
-        let mut page = self.buckets.wait(&place, self.list_page(&place, true, &Span::default()))?;
+        let mut page = self.buckets.wait(&place, self.list_page(&place, true, &NameSpan::default()))?;
         page.objects.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(page.next.is_none().then_some(page.objects))
     }

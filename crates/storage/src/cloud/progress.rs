@@ -1,4 +1,4 @@
-//! Progress of a paged listing. A listing that returns nothing new, or never ends, is aborted.
+//! ListingProgress of a paged listing. A listing that returns nothing new, or never ends, is aborted.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +15,18 @@ const MOST_NAMES: usize = 1 << 30;
 const LISTING_TIME_FACTOR: u32 = 20;
 
 /// Counts the pages of one listing.
-pub struct Progress {
+pub struct ListingProgress {
     deadline: Instant,
     pages: usize,
     without_names: usize,
     bytes: usize,
 }
 
-impl Progress {
+impl ListingProgress {
     /// Starts a listing whose requests may each take `io_timeout`.
     pub fn new(io_timeout: Duration) -> Self {
         let deadline = Instant::now() + io_timeout * LISTING_TIME_FACTOR;
-        Progress { deadline, pages: 0, without_names: 0, bytes: 0 }
+        ListingProgress { deadline, pages: 0, without_names: 0, bytes: 0 }
     }
 
     /// Counts a page that is not the last, with its number of new names and the bytes of all its names.
@@ -59,7 +59,7 @@ mod tests {
 
     /// Returns after how many pages a listing is aborted, and why.
     fn given_up(io_timeout: Duration, answer: impl Fn(usize) -> (usize, usize)) -> (usize, String) {
-        let mut progress = Progress::new(io_timeout);
+        let mut progress = ListingProgress::new(io_timeout);
         let answers = (1..=2 * MOST_PAGES).map(answer);
         answers
             .zip(1..)

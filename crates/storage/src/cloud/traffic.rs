@@ -94,13 +94,13 @@ impl fmt::Display for Traffic {
 /// Travels with a request as an extension and receives the outcome of the attempt.
 #[derive(Debug, Clone, Default)]
 pub struct Attempt {
-    answer: Arc<Mutex<Answer>>,
+    answer: Arc<Mutex<ServerAnswer>>,
     is_listing: bool,
 }
 
 /// Facts about a server's answer.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
+pub struct ServerAnswer {
     /// HTTP status; `None` without an answer.
     pub status: Option<u16>,
     /// Error code of the store, such as `SlowDown`.
@@ -119,11 +119,11 @@ impl Attempt {
         Attempt { is_listing: true, ..self }
     }
 
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> ServerAnswer {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Answer> {
+    fn lock(&self) -> MutexGuard<'_, ServerAnswer> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,7 @@ const LATE: Duration = Duration::from_secs(4);
 
 /// The window of concurrent requests. It grows by one with each early answer while it is full, which doubles it per
 /// round trip, and shrinks by a quarter when answers are late or the store asks for fewer requests.
-pub struct Window {
+pub struct RequestWindow {
     permits: Semaphore,
     state: Mutex<WindowState>,
     most: usize,
@@ -37,14 +37,14 @@ struct WindowState {
 
 /// The place of a request in flight.
 pub struct InFlight<'a> {
-    window: &'a Window,
+    window: &'a RequestWindow,
     permit: Option<SemaphorePermit<'a>>,
     begin: Instant,
 }
 
 /// The outcome of a request as far as the window is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     Answered,
     /// The store asked for fewer requests, or did not answer in time.
     Throttled,
@@ -52,13 +52,13 @@ pub enum Outcome {
     Other,
 }
 
-impl Window {
+impl RequestWindow {
     /// Creates a window that never exceeds `most`.
     pub fn new(most: usize) -> Self {
         let size = FIRST.min(most);
         // Before any growth, the first late answer shrinks the window.
         let state = WindowState { size, permits: size, setbacks: size };
-        Window { permits: Semaphore::new(size), state: Mutex::new(state), most }
+        RequestWindow { permits: Semaphore::new(size), state: Mutex::new(state), most }
     }
 
     /// Waits until another request may be made.
@@ -75,20 +75,20 @@ impl Window {
 
 impl InFlight<'_> {
     /// Ends the request and adapts the window.
-    pub fn end(self, outcome: Outcome) {
+    pub fn end(self, outcome: RequestOutcome) {
         let took = self.begin.elapsed();
         self.end_after(outcome, took);
     }
 
-    fn end_after(mut self, outcome: Outcome, took: Duration) {
+    fn end_after(mut self, outcome: RequestOutcome, took: Duration) {
         let window = self.window;
         let is_full = window.permits.available_permits() == 0;
         let mut state = window.lock();
         match outcome {
-            Outcome::Answered if took < EARLY && is_full => state.size = (state.size + 1).min(window.most),
-            Outcome::Answered if took < LATE => {}
-            Outcome::Other => {}
-            Outcome::Answered | Outcome::Throttled => {
+            RequestOutcome::Answered if took < EARLY && is_full => state.size = (state.size + 1).min(window.most),
+            RequestOutcome::Answered if took < LATE => {}
+            RequestOutcome::Other => {}
+            RequestOutcome::Answered | RequestOutcome::Throttled => {
                 state.setbacks += 1;
                 if state.setbacks > state.size {
                     let fewer = state.size - state.size / 4;
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     /// All that may be under way at once end after a time.
-    async fn round(window: &Window, outcome: Outcome, took: Duration) -> usize {
+    async fn round(window: &RequestWindow, outcome: RequestOutcome, took: Duration) -> usize {
         let mut in_flight = Vec::new();
         while window.permits.available_permits() > 0 {
             in_flight.push(window.enter().await);
@@ -127,29 +127,29 @@ mod tests {
 
     #[test]
     fn the_window_grows_with_early_answers_and_shrinks_with_late_ones() {
-        let (io, window) = (IoThread::start().unwrap(), Window::new(50));
+        let (io, window) = (IoThread::start().unwrap(), RequestWindow::new(50));
         let mut sizes = Vec::new();
         let grown = io.wait(async {
             // Only the first of those that end finds it full.
             for _ in 0..100 {
-                sizes.push(round(&window, Outcome::Answered, Duration::from_millis(20)).await);
+                sizes.push(round(&window, RequestOutcome::Answered, Duration::from_millis(20)).await);
             }
             assert!(sizes[0] == FIRST && sizes.is_sorted() && sizes[99] == 50, "{sizes:?}");
-            round(&window, Outcome::Answered, EARLY).await;
-            assert_eq!(round(&window, Outcome::Other, LATE * 9).await, 50, "neither soon nor late");
-            round(&window, Outcome::Throttled, EARLY).await;
-            let once = round(&window, Outcome::Other, EARLY).await;
+            round(&window, RequestOutcome::Answered, EARLY).await;
+            assert_eq!(round(&window, RequestOutcome::Other, LATE * 9).await, 50, "neither soon nor late");
+            round(&window, RequestOutcome::Throttled, EARLY).await;
+            let once = round(&window, RequestOutcome::Other, EARLY).await;
             assert!((37..=38).contains(&once), "{once}");
             for _ in 0..100 {
-                round(&window, Outcome::Answered, LATE).await;
+                round(&window, RequestOutcome::Answered, LATE).await;
             }
-            assert_eq!(round(&window, Outcome::Other, EARLY).await, LEAST);
+            assert_eq!(round(&window, RequestOutcome::Other, EARLY).await, LEAST);
             Ok(())
         });
-        let small = Window::new(2);
+        let small = RequestWindow::new(2);
         let kept = io.wait(async {
             for _ in 0..9 {
-                assert_eq!(round(&small, Outcome::Throttled, LATE).await, 2);
+                assert_eq!(round(&small, RequestOutcome::Throttled, LATE).await, 2);
             }
             Ok(())
         });

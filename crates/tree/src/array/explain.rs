@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
+use tilefs_export::Labels;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{Array, undecodable_fields};
 
-use crate::array::FieldFolderKind;
-use crate::array::nonempty::NonEmptyFolder;
 use crate::cells::MAX_PART_ROWS;
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::domains;
 use crate::fields::FieldFolder;
 use crate::fields::enums;
@@ -19,8 +20,7 @@ use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::select::time;
 use crate::texts::{
-    AxisSummary, CellsSummary, CoveredBox, Description, FragmentFacts, FragmentsTsv, readme, schema_json, schema_text,
-    views_txt,
+    CellsSummary, Description, FragmentLine, FragmentsTsv, readme, schema_json, schema_text, views_txt,
 };
 use crate::views::builder::{FileList, FolderBuilder};
 use crate::views::described::EXPLANATION;
@@ -40,6 +40,26 @@ const LARGE: u128 = 1 << 20;
 /// Ratio of shown to written cells from which `nonempty/` is recommended.
 const MUCH_LARGER: u128 = 10;
 
+/// The folders of an array that contain files of all its fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldFolderKind {
+    /// The folder of the array itself.
+    Whole,
+    /// A folder of this name in it that shows the same except for the history: `nonempty/`, `by-row/`.
+    Variant(&'static str),
+    /// The folder of a slice, with its path: `slice/0..9`.
+    Slice(String),
+}
+
+/// The folder of the non-empty domain.
+pub trait NonEmptyPart: Send + Sync {
+    /// Returns the source of its explanatory files.
+    ///
+    /// # Errors
+    /// Fails if a footer cannot be read, or the box is larger than any file.
+    fn explanations(&self) -> Result<&Explanations>;
+}
+
 /// Writes one of the explanatory texts.
 type Write = fn(&Description<'_>) -> String;
 
@@ -49,7 +69,7 @@ pub struct Explanations {
     covers: CoveredBox,
     kind: FieldFolderKind,
     /// The folder of the non-empty domain in this one, if there is one.
-    nonempty: Option<Arc<NonEmptyFolder>>,
+    nonempty: Option<Arc<dyn NonEmptyPart>>,
     files: OnceLock<FileList>,
 }
 
@@ -60,7 +80,7 @@ impl Explanations {
         fields: &FieldFolder,
         covers: CoveredBox,
         kind: FieldFolderKind,
-        nonempty: Option<Arc<NonEmptyFolder>>,
+        nonempty: Option<Arc<dyn NonEmptyPart>>,
     ) -> Arc<Self> {
         let explanations =
             Arc::new(Explanations { fields: fields.clone(), covers, kind, nonempty, files: OnceLock::new() });
@@ -113,35 +133,17 @@ impl Explanations {
         Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explanations.description()))
     }
 
-    /// Returns the description for the texts, and whether it is final: data that could not be read may be readable the
-    /// next time.
-    fn description(&self) -> (Description<'_>, bool) {
+    /// Returns which cells the files hold.
+    fn cells(&self, findings: &mut Problems) -> CellsSummary {
         let array = self.fields.subarray.array();
-        let schema = array.schema();
-        let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
-        let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
-        findings.warnings.extend(time::future_commits(&future));
-        undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
-        let mut enumerations = Vec::new();
-        let mut known = HashSet::new();
-        for (number, attribute) in schema.attributes.iter().enumerate() {
-            if attribute.enumeration.as_deref().is_some_and(|name| known.insert(name)) {
-                enumerations.extend(findings.known(enums::labels(array, number)));
-            }
-        }
-        let metadata = match array.metadata() {
-            Ok(metadata) => {
-                findings.warnings.extend(meta::left_out(&metadata));
-                meta::for_formats(&metadata)
-            }
-            Err(error) => {
-                findings.warn(&error);
-                Vec::new()
-            }
-        };
-        let cells = match self.fields.subarray.selection() {
+        match self.fields.subarray.selection() {
             Some(selection) => CellsSummary::Dense {
-                axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisSummary::of(a, d)).collect(),
+                axes: selection
+                    .axes()
+                    .iter()
+                    .zip(&array.schema().dimensions)
+                    .map(|(a, d)| AxisSummary::of(a, d))
+                    .collect(),
                 covers: self.covers,
             },
             None => {
@@ -156,7 +158,30 @@ impl Explanations {
                 };
                 CellsSummary::Sparse { rows, non_empty: findings.known(non_empty), matrix: findings.known(matrix) }
             }
+        }
+    }
+
+    /// Returns the description for the texts, and whether it is final: data that could not be read may be readable the
+    /// next time.
+    fn description(&self) -> (Description<'_>, bool) {
+        let array = self.fields.subarray.array();
+        let schema = array.schema();
+        let mut findings = Problems { warnings: array.folder().directory().warnings().to_vec(), last: true };
+        let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
+        findings.warnings.extend(time::future_commits(&future));
+        undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
+        let enumerations = enumerations_of(array, &mut findings);
+        let metadata = match array.metadata() {
+            Ok(metadata) => {
+                findings.warnings.extend(meta::left_out(&metadata));
+                meta::for_formats(&metadata)
+            }
+            Err(error) => {
+                findings.warn(&error);
+                Vec::new()
+            }
         };
+        let cells = self.cells(&mut findings);
         let written = findings.known(self.written()).map(|(description, lasts)| {
             findings.last &= lasts;
             Box::new(description)
@@ -176,6 +201,10 @@ impl Explanations {
             },
             image,
             written,
+            annotated: match self.kind {
+                FieldFolderKind::Slice(_) => None,
+                FieldFolderKind::Whole | FieldFolderKind::Variant(_) => self.fields.form.zarr.map(|form| form.what),
+            },
             window: array.window(),
             last_commit: array.last_commit(),
             fragments: array.fragment_count(),
@@ -193,14 +222,26 @@ impl Explanations {
     }
 }
 
+/// Returns the enumerations of an array's attributes, each once.
+fn enumerations_of(array: &Array, findings: &mut Problems) -> Vec<Arc<Labels>> {
+    let mut enumerations = Vec::new();
+    let mut known = HashSet::new();
+    for (number, attribute) in array.schema().attributes.iter().enumerate() {
+        if attribute.enumeration.as_deref().is_some_and(|name| known.insert(name)) {
+            enumerations.extend(findings.known(enums::labels(array, number)));
+        }
+    }
+    enumerations
+}
+
 /// Problems found while describing an array, to be shown in the texts.
-struct Findings {
+struct Problems {
     warnings: Vec<String>,
     /// Whether the next attempt would give the same result.
     last: bool,
 }
 
-impl Findings {
+impl Problems {
     fn warn(&mut self, error: &Error) {
         self.last &= !error.is_transient();
         let warning = error.to_string();
@@ -260,7 +301,7 @@ fn fragments_text(array: &Array) -> Result<String> {
     for fragment in 0..array.fragment_count() {
         let outline = array.outline(fragment)?;
         let times = array.fragment_times(fragment);
-        text.add(&FragmentFacts {
+        text.add(&FragmentLine {
             name: array.fragment_name(fragment),
             start: times.map_or(0, |times| times.t1),
             end: times.map_or(0, |times| times.t2),

@@ -11,13 +11,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_format::error::Result;
-use tilefs_reader::array::{Array, TimeWindow};
+use tilefs_reader::array::TimeWindow;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::cancellation;
 
-use crate::array::array_folder;
 use crate::node::{Entry, EntryKind, Folder, Node};
-use crate::options::OpenOptions;
 use crate::select::time;
 
 /// Its name in the folders of arrays and groups.
@@ -73,22 +71,6 @@ impl History {
     fn existed(&self, time: u64) -> Result<bool> {
         Ok((self.began)()?.is_none_or(|began| began <= time))
     }
-}
-
-/// Returns the history of an array. All its times share the parsed fragments and schemas.
-pub fn of_array(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: SystemTime) -> History {
-    let (folder, of_times, of_began) = (array.folder().clone(), array.folder().clone(), array.folder().clone());
-    let options = options.clone();
-    History::new(
-        array.window(),
-        modified,
-        move || of_times.commit_times(),
-        move || of_began.began(),
-        move |window| {
-            let array = Array::open(folder.clone(), window)?;
-            Ok(Arc::new(array_folder(Arc::new(array), options.clone())?))
-        },
-    )
 }
 
 impl Folder for History {

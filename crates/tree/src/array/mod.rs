@@ -14,43 +14,36 @@ use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
 
-use crate::array::explain::Explanations;
-use crate::array::history::HISTORY;
+pub use crate::array::explain::FieldFolderKind;
+use crate::array::explain::{Explanations, NonEmptyPart};
+use crate::array::history::{HISTORY, History};
 use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::array::slice::SliceFolder;
 use crate::cells::Subarray;
-use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::{CoveredBox, DenseArray, DenseSubarray};
 use crate::cells::label_search::selectable;
 use crate::cells::sparse::SparseSubarray;
-use crate::domains::{self, TableView};
+use crate::domains;
+use crate::fields::array_form::ArrayForm;
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::Node;
-use crate::node::lazy::FixedFolder;
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::names::FileNames;
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
 use crate::options::OpenOptions;
 use crate::select::{self, Addressing, DimensionBounds};
-use crate::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use crate::views;
 use crate::views::builder::FolderBuilder;
+use crate::views::described::LABELS;
 use crate::views::labels;
+use crate::wording::size::{dense_text, rows_text, sparse_text};
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 pub const BY_ROW: &str = "by-row";
-
-/// The folders of an array that contain files of all its fields.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FieldFolderKind {
-    /// The folder of the array itself.
-    Whole,
-    /// A folder of this name in it that shows the same except for the history: `nonempty/`, `by-row/`.
-    Variant(&'static str),
-    /// The folder of a slice, with its path: `slice/0..9`.
-    Slice(String),
-}
 
 /// Returns the files of a whole array.
 ///
@@ -58,15 +51,15 @@ pub enum FieldFolderKind {
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let table_view = domains::table_view_of(array.schema());
-    folder_of(array, options, table_view)
+    let form = domains::array_form(array.schema());
+    folder_of(array, options, form)
 }
 
-/// Like [`array_folder`], for an array that tables show in another way.
+/// Like [`array_folder`], for an array in another form.
 ///
 /// # Errors
 /// As for [`array_folder`].
-pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, table_view: Option<TableView>) -> Result<FixedFolder> {
+pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, form: ArrayForm) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
     let names = match options.lower_case_dimensions {
@@ -75,11 +68,27 @@ pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, table_view: Optio
     };
     let names = Arc::new(names);
     let mut folder = match array.schema().array_type {
-        ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
-        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &table_view)?,
+        ArrayType::Dense => dense_folder(array.clone(), names, modified, &options, form)?,
+        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options, &form)?,
     };
-    folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
+    folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history_of(&array, &options, modified))));
     Ok(folder)
+}
+
+/// Returns the history of an array. All its times share the parsed fragments and schemas.
+fn history_of(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: SystemTime) -> History {
+    let (folder, of_times, of_began) = (array.folder().clone(), array.folder().clone(), array.folder().clone());
+    let options = options.clone();
+    History::new(
+        array.window(),
+        modified,
+        move || of_times.commit_times(),
+        move || of_began.began(),
+        move |window| {
+            let array = Array::open(folder.clone(), window)?;
+            Ok(Arc::new(array_folder(Arc::new(array), options.clone())?))
+        },
+    )
 }
 
 /// Approximate memory that the files of one attribute or dimension take while their folder is shown, including the
@@ -205,17 +214,16 @@ fn dense_folder(
     names: Arc<FieldNames>,
     modified: SystemTime,
     options: &Arc<OpenOptions>,
+    form: ArrayForm,
 ) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
-    let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
-    let whole = FieldFolder {
-        subarray: Arc::new(DenseSubarray::new(dense, selection)),
-        names,
-        modified,
-        shown: options.shown.clone(),
-        table_view: None,
-    };
+    let subarray = Arc::new(DenseSubarray::new(dense.clone(), selection));
+    let whole = FieldFolder { subarray, names, modified, shown: options.shown.clone(), form };
+    let of_box = options.clone();
+    let nonempty = Arc::new(NonEmptyFolder::new(dense, whole.clone(), move |fields, covers| {
+        tree_of(fields, covers, &of_box, FieldFolderKind::Variant(NONEMPTY), None)
+    }));
     let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
@@ -226,12 +234,12 @@ fn sparse_folder(
     names: &Arc<FieldNames>,
     modified: SystemTime,
     options: &OpenOptions,
-    table_view: &Option<TableView>,
+    form: &ArrayForm,
 ) -> Result<FixedFolder> {
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
-        let (names, table_view) = (names.clone(), table_view.clone());
-        let fields = FieldFolder { subarray, names, modified, shown: options.shown.clone(), table_view };
+        let (names, form) = (names.clone(), form.clone());
+        let fields = FieldFolder { subarray, names, modified, shown: options.shown.clone(), form };
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;
@@ -240,17 +248,25 @@ fn sparse_folder(
 }
 
 /// Builds the files of everything that is shown of an array, and its slices.
-pub(super) fn tree_of(
+fn tree_of(
     fields: FieldFolder,
     covers: CoveredBox,
     options: &OpenOptions,
     kind: FieldFolderKind,
-    nonempty: Option<Arc<NonEmptyFolder>>,
+    nonempty: Option<Arc<dyn NonEmptyPart>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
     let (mut folder, explanations) = fields_folder(&fields, covers, kind, nonempty)?;
-    folder.add_folder("slice", SliceFolder::new(fields.clone(), Addressing::Coordinate, options.slices.clone()));
-    folder.add_folder("islice", SliceFolder::new(fields, Addressing::Position, Vec::new()));
+    folder.add_folder(
+        "slice",
+        SliceFolder::new(fields.clone(), Addressing::Coordinate, options.slices.clone(), slice_files),
+    );
+    folder.add_folder("islice", SliceFolder::new(fields, Addressing::Position, Vec::new(), slice_files));
     Ok((folder, explanations))
+}
+
+/// Builds the folder of the files of a slice.
+fn slice_files(fields: &FieldFolder, kind: FieldFolderKind) -> Result<FixedFolder> {
+    Ok(fields_folder(fields, CoveredBox::Selection, kind, None)?.0)
 }
 
 fn modified(array: &Array) -> SystemTime {
@@ -259,11 +275,11 @@ fn modified(array: &Array) -> SystemTime {
 
 /// Builds the folder of the files of an array or a part of it, and the source of its explanatory files. `nonempty` is
 /// its `nonempty/` folder, if it has one.
-pub(super) fn fields_folder(
+fn fields_folder(
     fields: &FieldFolder,
     covers: CoveredBox,
     kind: FieldFolderKind,
-    nonempty: Option<Arc<NonEmptyFolder>>,
+    nonempty: Option<Arc<dyn NonEmptyPart>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
     let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown.clone());
     let is_slice = matches!(kind, FieldFolderKind::Slice(_));
@@ -284,6 +300,25 @@ pub(super) fn fields_folder(
 fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
-    enums::add_to(builder, array, modified);
+    add_labels(builder, array, modified);
     labels::add_to(&mut builder.folder, array, selection, modified, array_folder);
+}
+
+/// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
+fn add_labels(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) {
+    let mut names: Vec<&str> = array.schema().enumerations.iter().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    // The stored order has no meaning.
+    names.sort_unstable();
+    let mut files = FileNames::new(&[]);
+    builder.add_folder("enums", true, |enums| {
+        for name in names {
+            let (array, name) = (array.clone(), name.to_owned());
+            let file = files.give(&name, &[".txt"]);
+            let content = LazyFile::new(modified, move || Ok(Arc::new(enums::lines(&array, &name)?)));
+            enums.add(format!("{file}.txt"), &LABELS, None, content);
+        }
+    });
 }

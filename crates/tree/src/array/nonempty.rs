@@ -8,61 +8,60 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 
-use crate::array::explain::Explanations;
-use crate::array::{FieldFolderKind, tree_of};
-use crate::cells::dense::{DenseArray, DenseSubarray};
-use crate::fields::{FieldFolder, FieldNames};
-use crate::node::ExtendedAttributes;
-use crate::node::lazy::FixedFolder;
-use crate::node::{Entry, Folder, NODE, Node};
-use crate::options::{Extent, OpenOptions};
 use tilefs_reader::array::SingleFlight;
+
+use crate::array::explain::{Explanations, NonEmptyPart};
+use crate::cells::dense::{CoveredBox, DenseArray, DenseSubarray, Extent};
+use crate::fields::{FieldFolder, xattrs};
+use crate::node::lazy::FixedFolder;
+use crate::node::{Entry, ExtendedAttributes, Folder, Node};
 
 /// Its name, beside `slice/`.
 pub const NONEMPTY: &str = "nonempty";
 
+/// Makes the tree of the box.
+type MakeTree = Box<dyn Fn(FieldFolder, CoveredBox) -> Result<(FixedFolder, Arc<Explanations>)> + Send + Sync>;
+
 /// The folder of the non-empty domain.
 pub struct NonEmptyFolder {
     dense: Arc<DenseArray>,
-    names: Arc<FieldNames>,
-    modified: SystemTime,
-    options: Arc<OpenOptions>,
+    whole: FieldFolder,
+    make: MakeTree,
+    /// The box, once determined.
+    fields: SingleFlight<(FieldFolder, CoveredBox)>,
     made: SingleFlight<(FixedFolder, Arc<Explanations>)>,
 }
 
 impl NonEmptyFolder {
+    /// Creates the folder beside the files of the whole array. Reads nothing.
     pub fn new(
         dense: Arc<DenseArray>,
-        names: Arc<FieldNames>,
-        modified: SystemTime,
-        options: Arc<OpenOptions>,
+        whole: FieldFolder,
+        make: impl Fn(FieldFolder, CoveredBox) -> Result<(FixedFolder, Arc<Explanations>)> + Send + Sync + 'static,
     ) -> Self {
-        NonEmptyFolder { dense, names, modified, options, made: SingleFlight::new() }
+        let (fields, made) = (SingleFlight::new(), SingleFlight::new());
+        NonEmptyFolder { dense, whole, make: Box::new(make), fields, made }
     }
 
-    /// Returns the source of its explanatory files.
-    ///
-    /// # Errors
-    /// Fails if a footer cannot be read, or the box is larger than any file.
-    pub fn explanations(&self) -> Result<&Explanations> {
-        Ok(&self.made()?.1)
+    fn fields(&self) -> Result<&(FieldFolder, CoveredBox)> {
+        self.fields.get_or_retry(|| {
+            let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
+            let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
+            Ok((FieldFolder { subarray, ..self.whole.clone() }, covers))
+        })
     }
 
     fn made(&self) -> Result<&(FixedFolder, Arc<Explanations>)> {
-        self.made.get_or_retry(|| self.make())
+        self.made.get_or_retry(|| {
+            let (fields, covers) = self.fields()?;
+            (self.make)(fields.clone(), *covers)
+        })
     }
+}
 
-    fn make(&self) -> Result<(FixedFolder, Arc<Explanations>)> {
-        let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
-        let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
-        let whole = FieldFolder {
-            subarray,
-            names: self.names.clone(),
-            modified: self.modified,
-            shown: self.options.shown.clone(),
-            table_view: None,
-        };
-        tree_of(whole, covers, &self.options, FieldFolderKind::Variant(NONEMPTY), None)
+impl NonEmptyPart for NonEmptyFolder {
+    fn explanations(&self) -> Result<&Explanations> {
+        Ok(&self.made()?.1)
     }
 }
 
@@ -75,15 +74,20 @@ impl Folder for NonEmptyFolder {
         self.made()?.0.list()
     }
 
-    fn modified(&self) -> SystemTime {
-        self.modified
+    fn inner(&self) -> Option<&dyn Folder> {
+        self.made.get().map(|(folder, _)| folder as &dyn Folder)
     }
 
-    fn memory(&self) -> usize {
-        self.made.get().map_or(NODE, |(folder, _)| folder.memory())
+    /// Empty: those of the whole array are suggested.
+    fn known_paths(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.whole.modified
     }
 
     fn extended_attributes(&self) -> ExtendedAttributes {
-        self.made().map(|(folder, _)| folder.extended_attributes()).unwrap_or_default()
+        self.fields().map(|(fields, _)| xattrs::of_folder(fields)).unwrap_or_default()
     }
 }

@@ -5,11 +5,11 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 
-use crate::array::{FieldFolderKind, fields_folder};
+use crate::array::explain::FieldFolderKind;
 use crate::fields::FieldFolder;
+use crate::node::lazy::FixedFolder;
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::select::{Addressing, SelectionError};
-use crate::texts::CoveredBox;
 
 /// Every selection of an array, by its name. Lists only named selections that select something here: those given for a
 /// group need not fit all of its arrays.
@@ -18,11 +18,15 @@ pub struct SliceFolder {
     by: Addressing,
     /// Names and selections.
     named: Vec<(String, String)>,
+    make: MakeFiles,
 }
 
+/// Makes the folder of the files of a slice.
+type MakeFiles = fn(&FieldFolder, FieldFolderKind) -> Result<FixedFolder>;
+
 impl SliceFolder {
-    pub fn new(whole: FieldFolder, by: Addressing, named: Vec<(String, String)>) -> Self {
-        SliceFolder { whole, by, named }
+    pub fn new(whole: FieldFolder, by: Addressing, named: Vec<(String, String)>, make: MakeFiles) -> Self {
+        SliceFolder { whole, by, named, make }
     }
 
     /// Returns the selection of a named slice, or the name itself.
@@ -43,7 +47,7 @@ impl Folder for SliceFolder {
                     Addressing::Position => "islice",
                 };
                 let kind = FieldFolderKind::Slice(format!("{place}/{name}"));
-                let (mut folder, _) = fields_folder(&fields, CoveredBox::Selection, kind, None)?;
+                let mut folder = (self.make)(&fields, kind)?;
                 folder.holds(move || fields.subarray.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }

@@ -24,13 +24,30 @@ use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
 use crate::cells::{FieldId, Subarray};
-use crate::options::Extent;
-use crate::select::labels::DimensionLabel;
+use crate::select::SelectableLabel;
 use crate::select::{self, Addressing, DimensionBounds};
-use crate::texts::CoveredBox;
 
 /// Maximum length of a file.
 const MAX_FILE: u64 = i64::MAX as u64;
+
+/// The box of cells that the files of a dense array cover.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// The domain, or the current domain if set.
+    #[default]
+    Domain,
+    /// The smallest box that holds every written cell.
+    NonEmpty,
+}
+
+/// The box of a dense array that its files cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoveredBox {
+    Domain,
+    CurrentDomain,
+    NonEmpty,
+    Selection,
+}
 
 /// A dense array whose fragments are read when a cell is first needed.
 pub struct DenseArray {
@@ -38,7 +55,7 @@ pub struct DenseArray {
     grid: Grid,
     view: SingleFlight<Arc<DenseView>>,
     /// The labels by which each dimension can be selected.
-    labels: Vec<Vec<DimensionLabel>>,
+    labels: Vec<Vec<SelectableLabel>>,
 }
 
 impl DenseArray {

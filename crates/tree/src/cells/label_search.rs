@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_export::Column;
+use tilefs_export::content::offsets::wrong_offsets;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{self, Scalar};
@@ -19,7 +20,7 @@ use tilefs_threads::cancellation;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, column, describe_field};
 use crate::select::DimensionBounds;
-use crate::select::labels::{DimensionLabel, Label};
+use crate::select::{Label, SelectableLabel};
 
 /// Maximum number of unordered labels that are searched.
 const MAX_SEARCHED: u64 = 1 << 26;
@@ -46,13 +47,13 @@ pub fn selectable(array: &Arc<Array>) -> Vec<DimensionBounds> {
 
 /// Returns the labels of each dimension of an array that selections can use: those with one number, date or text per
 /// cell.
-pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<DimensionLabel>> {
+pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<SelectableLabel>> {
     let schema = array.schema();
     let mut labels = vec![Vec::new(); schema.dimensions.len()];
     for label in &schema.labels {
         if let Some(labels) = labels.get_mut(label.dimension as usize).filter(|_| has_one_value(label)) {
             let searched = SearchedLabel { array: array.clone(), label: label.clone(), written: SingleFlight::new() };
-            labels.push(DimensionLabel(Arc::new(searched)));
+            labels.push(SelectableLabel(Arc::new(searched)));
         }
     }
     labels
@@ -184,9 +185,8 @@ impl Written {
     fn value(&self, number: u64) -> Result<Scalar> {
         let (start, end) = match (&self.column.offsets, self.column.field.cell_size()) {
             (Some(offsets), _) => {
-                let mut ends = [0; 16];
-                offsets.read_at(number.saturating_mul(8), &mut ends)?;
-                let ends: Vec<u64> = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end)).collect();
+                let mut ends = [0; 2];
+                offsets.read_into(number, &mut ends)?;
                 (ends[0], ends[1])
             }
             (None, size) => {
@@ -194,7 +194,7 @@ impl Written {
                 (number.saturating_mul(size), number.saturating_add(1).saturating_mul(size))
             }
         };
-        let length = end.checked_sub(start).ok_or_else(|| Error::damaged("offsets of values that go backwards"))?;
+        let length = end.checked_sub(start).ok_or_else(wrong_offsets)?;
         if length > LONGEST_TEXT {
             return Err(Error::unsupported(format!("a label of {length} bytes to be searched")));
         }

@@ -1,8 +1,10 @@
 //! The cells of an array, dense or sparse, whole or in part, that a folder of files shows: the values of its attributes
 //! and dimensions in file order.
 
+pub mod axis_summary;
 pub mod dense;
 pub(crate) mod label_search;
+pub mod matrix;
 pub mod sparse;
 
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! The fields of an array as columns for the formats.
 
+use tilefs_export::Column;
 use tilefs_export::column::{AuxiliaryCoordinates, Columns};
+use tilefs_export::content::offsets::Offsets;
 use tilefs_export::content::padded::longest;
-use tilefs_export::{Column, Content};
 use tilefs_format::error::Result;
 
 use crate::cells::{FieldId, Subarray, column};
@@ -81,14 +82,14 @@ pub fn padded(mut column: Column) -> Result<Column> {
 }
 
 /// Returns the offsets of a column of texts of variable length.
-fn text_offsets(column: &Column) -> Option<&dyn Content> {
+fn text_offsets(column: &Column) -> Option<&Offsets> {
     let is_text = column.field.datatype.is_string() && column.field.datatype.size() == 1;
-    column.offsets.as_deref().filter(|_| is_text)
+    column.offsets.as_ref().filter(|_| is_text)
 }
 
 /// Returns the length in bytes of the longest text of a field, possibly saved by an earlier mount; `None` if finding it
 /// takes too long.
-fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &dyn Content) -> Result<Option<u64>> {
+fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &Offsets) -> Result<Option<u64>> {
     let saved = &subarray.array().context().saved;
     let key = subarray.saved_key()?.map(|key| key.of(format_args!("longest of {id:?}")));
     let decode = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
@@ -97,7 +98,7 @@ fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &dyn Content) ->
     }
     let found = longest(offsets)?;
     if let Some(longest) = found {
-        saved.note_measured((offsets.len() / size_of::<u64>() as u64).saturating_sub(1));
+        saved.note_measured(offsets.count());
         if let Some(key) = key {
             saved.put(&key, &longest.to_le_bytes());
         }

@@ -51,13 +51,13 @@ pub struct Coordinates {
 
 /// All coordinates that labels give an axis.
 #[derive(Debug, Clone, Default)]
-pub struct AxisCoordinates {
+pub struct LabelCoordinates {
     /// The coordinates by which readers look cells up, instead of by cell number.
     pub main: Option<Column>,
     pub auxiliary: Vec<Column>,
 }
 
-impl AxisCoordinates {
+impl LabelCoordinates {
     /// Finds the coordinates of the part of a dimension that is shown. `known` is the result of [`Coordinates::of`].
     /// Reads labels to find out whether their values are distinct.
     ///
@@ -65,7 +65,7 @@ impl AxisCoordinates {
     /// Fails if the array of a label or its values cannot be read.
     pub fn of(fields: &FieldFolder, notes: &Notes, dimension: usize, known: Option<&Coordinates>) -> Result<Self> {
         let schema = fields.schema();
-        let mut found = AxisCoordinates { main: known.map(|known| known.column.clone()), auxiliary: Vec::new() };
+        let mut found = LabelCoordinates { main: known.map(|known| known.column.clone()), auxiliary: Vec::new() };
         let mut columns = Vec::new();
         for (number, label) in schema.labels.iter().enumerate() {
             if label.dimension as usize == dimension && known.is_none_or(|known| known.label != number) {
@@ -115,7 +115,7 @@ impl Coordinates {
             return Ok(None);
         }
         for (number, label) in labels() {
-            let Some(direction) = Direction::of(label) else { continue };
+            let Some(direction) = EarthDirection::of(label) else { continue };
             match direction.of_values(fields, notes, label) {
                 Ok(Some(column)) => {
                     return Ok(Some(Coordinates { column, kind: Some(direction.kind().to_owned()), label: number }));
@@ -181,7 +181,7 @@ fn opened(fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result
     let Some((mut column, array)) = labelled(fields, label)? else { return Ok(None) };
     let metadata = array.metadata()?;
     let of_array = notes_of_array(&metadata, word(&metadata, KIND).as_deref());
-    let guessed = Direction::of(label).map(Direction::notes).unwrap_or_default();
+    let guessed = EarthDirection::of(label).map(EarthDirection::notes).unwrap_or_default();
     column.field.notes = first_of_each_key([notes.of_label(&label.name), of_array, guessed]);
     column.bounds = bounds(&column)?;
     Ok(Some((column, metadata)))
@@ -218,21 +218,20 @@ fn is_one_to_one(column: &Column) -> Result<bool> {
         if cells > MAX_UNORDERED || column.values.len() > MAX_TEXT || column.field.datatype.size() != 1 {
             return Ok(false);
         }
-        let (mut ends, mut values) = (vec![0; offsets.len() as usize], vec![0; column.values.len() as usize]);
-        offsets.read_at(0, &mut ends)?;
+        let (mut ends, mut values) = (vec![0; offsets.count() as usize + 1], vec![0; column.values.len() as usize]);
+        offsets.read_into(0, &mut ends)?;
         column.values.read_at(0, &mut values)?;
-        let ends: Vec<usize> = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end) as usize).collect();
         return Ok(ends.windows(2).all(|ends| match ends {
-            &[start, end] => values.get(start..end).is_some_and(|value| seen.insert(value)),
+            &[start, end] => values.get(start as usize..end as usize).is_some_and(|value| seen.insert(value)),
             _ => false,
         }));
     }
     if column.field.values_per_cell != Some(1) || column.field.is_bytes() || cells > MAX_VALUES {
         return Ok(false);
     }
-    let mut before: Option<Number> = None;
+    let mut before: Option<OrderedNumber> = None;
     let (mut rises, mut falls, mut are_numbers) = (true, true, true);
-    each(column, |value| match Number::of(datatype, value) {
+    each(column, |value| match OrderedNumber::of(datatype, value) {
         Some(value) => {
             rises &= before.is_none_or(|before| before < value);
             falls &= before.is_none_or(|before| before > value);
@@ -250,38 +249,38 @@ fn is_one_to_one(column: &Column) -> Result<bool> {
 
 /// A number that is comparable with others of its type.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Number {
+enum OrderedNumber {
     Integer(i128),
     Float(f64),
 }
 
-impl Number {
+impl OrderedNumber {
     /// Decodes a number; `None` for NaN, NaT and other types.
     fn of(datatype: Datatype, value: &[u8]) -> Option<Self> {
         match number::integer(datatype, value) {
             Some(integer) => {
                 let is_moment = datatype.time_unit().is_none() || integer != i128::from(i64::MIN);
-                is_moment.then_some(Number::Integer(integer))
+                is_moment.then_some(OrderedNumber::Integer(integer))
             }
-            None => float(datatype, value).filter(|value| !value.is_nan()).map(Number::Float),
+            None => float(datatype, value).filter(|value| !value.is_nan()).map(OrderedNumber::Float),
         }
     }
 }
 
 /// A direction on the Earth, recognised by the name of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+enum EarthDirection {
     North,
     East,
 }
 
-impl Direction {
+impl EarthDirection {
     fn of(label: &DimensionLabel) -> Option<Self> {
         let name = label.name.to_lowercase();
         match name.as_str() {
             _ if label.datatype.kind() != Kind::Float => None,
-            "lat" | "latitude" => Some(Direction::North),
-            "lon" | "long" | "longitude" => Some(Direction::East),
+            "lat" | "latitude" => Some(EarthDirection::North),
+            "lon" | "long" | "longitude" => Some(EarthDirection::East),
             _ => None,
         }
     }
@@ -289,15 +288,15 @@ impl Direction {
     /// Returns GDAL's name of such an axis.
     fn kind(self) -> &'static str {
         match self {
-            Direction::North => "HORIZONTAL_Y",
-            Direction::East => "HORIZONTAL_X",
+            EarthDirection::North => "HORIZONTAL_Y",
+            EarthDirection::East => "HORIZONTAL_X",
         }
     }
 
     fn notes(self) -> Vec<Metadatum> {
         let (name, units, axis) = match self {
-            Direction::North => ("latitude", "degrees_north", "Y"),
-            Direction::East => ("longitude", "degrees_east", "X"),
+            EarthDirection::North => ("latitude", "degrees_north", "Y"),
+            EarthDirection::East => ("longitude", "degrees_east", "X"),
         };
         vec![note("standard_name", name), note("units", units), note("axis", axis)]
     }
@@ -314,7 +313,7 @@ impl Direction {
         if column.cells() > MAX_VALUES {
             return Ok(false);
         }
-        let most = if self == Direction::North { 90.0 } else { 540.0 };
+        let most = if self == EarthDirection::North { 90.0 } else { 540.0 };
         let mut could_be = true;
         each(column, |value| {
             could_be &= float(column.field.datatype, value).is_some_and(|value| value.abs() <= most);

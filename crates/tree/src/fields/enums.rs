@@ -5,7 +5,6 @@
 //! enumerations of up to a few MiB.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use tilefs_export::{Content, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
@@ -17,35 +16,12 @@ use tilefs_reader::array::Array;
 
 use crate::fields::lines::Lines;
 use crate::node::hex::hex;
-use crate::node::lazy::LazyFile;
-use crate::node::names::FileNames;
-use crate::views::builder::FolderBuilder;
-use crate::views::described::LABELS;
 
 /// Memory that a label takes in addition to its bytes when all labels of an enumeration are held.
 const LABEL_OVERHEAD: usize = 48;
 
 /// Memory that labels may take however small the cache is.
 const ALWAYS_LABELLED: usize = 8 << 20;
-
-/// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
-pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) {
-    let mut names: Vec<&str> = array.schema().enumerations.iter().map(|(name, _)| name.as_str()).collect();
-    if names.is_empty() {
-        return;
-    }
-    // The stored order has no meaning.
-    names.sort_unstable();
-    let mut files = FileNames::new(&[]);
-    builder.add_folder("enums", true, |enums| {
-        for name in names {
-            let (array, name) = (array.clone(), name.to_owned());
-            let file = files.give(&name, &[".txt"]);
-            let content = LazyFile::new(modified, move || Ok(Arc::new(lines(&array, &name)?)));
-            enums.add(format!("{file}.txt"), &LABELS, None, content);
-        }
-    });
-}
 
 /// Returns the labels of an attribute's codes; `None` if it has no enumeration, or if a label consists of several
 /// numbers, which no format supports.
@@ -73,7 +49,7 @@ pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
 }
 
 /// Returns the text of `NAME.txt`. The cache holds the enumeration itself, which is read again after an eviction.
-fn lines(array: &Arc<Array>, name: &str) -> Result<impl Content + use<>> {
+pub fn lines(array: &Arc<Array>, name: &str) -> Result<impl Content + use<>> {
     let enumeration = array.enumeration(name)?;
     let is_text = is_text_in_disguise(&enumeration);
     let (array, name, count) = (array.clone(), name.to_owned(), enumeration.len() as u64);

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tilefs_export::{Content, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
@@ -32,7 +32,7 @@ use crate::node::ExtendedAttributes;
 use crate::node::hex::hex;
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
-use crate::texts::with_large_integers_as_text;
+use crate::wording::value::{number_json, with_large_integers_as_text};
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
 pub fn add_to(
@@ -206,23 +206,6 @@ fn values_of(datatype: Datatype, bytes: &[u8]) -> (&'static str, Value) {
     ("values", bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one)).collect())
 }
 
-/// Returns a number that parses back exactly: single precision with the digits of its double, non-finite values as
-/// strings.
-pub fn number_json(datatype: Datatype, bytes: &[u8]) -> Value {
-    let float = match datatype {
-        Datatype::Float32 => bytes.try_into().ok().map(|bytes| f64::from(f32::from_le_bytes(bytes))),
-        Datatype::Float64 => bytes.try_into().ok().map(f64::from_le_bytes),
-        _ => None,
-    };
-    if let Some(float) = float.filter(|float| float.is_finite()) {
-        return json!(float);
-    }
-    match number::integer(datatype, bytes) {
-        Some(integer) => i64::try_from(integer).map_or(json!(integer as u64), |signed| json!(signed)),
-        None => number::text(datatype, bytes).into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tilefs_format::metadata::MetadataValue;
@@ -251,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_values() {
+    fn the_file_of_a_value_has_its_text_or_its_bytes() {
         assert_eq!(text_of(Datatype::Int16, &[1, 0, 0xff, 0xff]), "1\n-1\n");
         assert_eq!(text_of(Datatype::Float32, &0.1f32.to_le_bytes()), "0.1\n");
         assert_eq!(text_of(Datatype::Float64, &f64::NEG_INFINITY.to_le_bytes()), "-inf\n");
@@ -264,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn json_of_values() {
+    fn a_value_in_json_has_the_key_of_its_form() {
         assert_eq!(
             json_of(Datatype::UInt64, &[255; 8]),
             r#"{"type":"UINT64","count":1,"values":[18446744073709551615]}"#

@@ -1,5 +1,6 @@
 //! The raw files of attributes and dimensions: values, offsets, validity, and headers.
 
+pub mod array_form;
 pub mod columns;
 pub(crate) mod coordinates;
 pub mod enums;
@@ -24,7 +25,7 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
 use crate::cells::{FieldId, Subarray, describe_field};
-use crate::domains::TableView;
+use crate::fields::array_form::ArrayForm;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
 use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
@@ -93,8 +94,7 @@ pub struct FieldFolder {
     pub modified: SystemTime,
     /// Optional views that are listed.
     pub shown: ShownViews,
-    /// The form in which a domain shows the array as a table, if it has one.
-    pub table_view: Option<TableView>,
+    pub form: ArrayForm,
 }
 
 impl FieldFolder {

@@ -17,14 +17,13 @@ use tilefs_storage::StoreKey;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::fields::coordinates::{AxisCoordinates, Coordinates};
+use crate::fields::coordinates::{Coordinates, LabelCoordinates};
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::missing;
 use crate::fields::notes::Notes;
 use crate::node::names::dimension_names;
 use crate::select::Addressing;
-use crate::texts::ImagePart;
 
 /// The metadata key under which GDAL describes a raster.
 const GDAL_METADATA: &str = "_gdal";
@@ -37,6 +36,15 @@ const GDAL_FILE: &str = ".tdb.aux.xml";
 
 /// Maximum size in bytes of such a description.
 const MAX_GDAL_FILE: u64 = 16 << 20;
+
+/// The rows and columns of an array's raster, without the padding of its last tiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImagePart {
+    pub lines: u64,
+    pub samples: u64,
+    /// The name of the folder in `islice/` that shows only this part.
+    pub selection: String,
+}
 
 /// The metadata of an array about its fields, and about the fields as rasters.
 pub struct Rasters<'a> {
@@ -119,9 +127,9 @@ impl<'a> Rasters<'a> {
     ///
     /// # Errors
     /// Fails if labels cannot be read.
-    pub fn coordinates(&self, axis: usize) -> Result<AxisCoordinates> {
+    pub fn coordinates(&self, axis: usize) -> Result<LabelCoordinates> {
         let known = self.coordinates.get(axis).and_then(Option::as_ref);
-        AxisCoordinates::of(self.fields, &self.notes, axis, known)
+        LabelCoordinates::of(self.fields, &self.notes, axis, known)
     }
 
     /// Returns a field with its notes and its marker of missing values.

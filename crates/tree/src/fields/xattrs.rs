@@ -26,13 +26,14 @@ use tilefs_reader::group::Group;
 use tilefs_storage::StoreKey;
 
 use crate::cells::FieldId;
+use crate::cells::axis_summary::AxisSummary;
 use crate::fields::FieldFolder;
 use crate::node::ExtendedAttributes;
 use crate::node::hex::hex;
 use crate::node::names::dimension_name;
 use crate::select::time::extended;
 use crate::select::{coordinate_text, range_text};
-use crate::texts::{AxisSummary, pipeline_text};
+use crate::wording::filters::pipeline_text;
 
 /// Returns the attributes of the file of a variable-length field's offsets: one more than there are cells.
 pub fn of_offsets(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {

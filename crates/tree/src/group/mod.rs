@@ -28,10 +28,10 @@ use crate::fields::xattrs;
 use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::opened_later::{OpenedLater, source_of};
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
+use crate::objects::opened_later::{OpenedLater, source_of};
 use crate::options::OpenOptions;
 use crate::views::zarr::{ZARR, ZARR_VIEW, ZarrOfMembers};
 use crate::views::zarr2::{SecondVersion, ZARR2};
@@ -328,8 +328,8 @@ impl OpenedLater for MemberFolder {
 fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
-            let folder = match domains::table_view_of_member(group, &array)? {
-                Some(view) => folder_of(array, options.clone(), Some(view))?,
+            let folder = match domains::member_form(group, &array)? {
+                Some(form) => folder_of(array, options.clone(), form)?,
                 None => array_folder(array, options.clone())?,
             };
             Ok(OpenMember::Array(Arc::new(folder)))

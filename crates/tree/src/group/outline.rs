@@ -18,7 +18,7 @@ use crate::group::texts::NEITHER;
 use crate::node::quoting::in_line;
 use crate::objects::directory::Directory;
 use crate::objects::open_folder;
-use crate::objects::walk::{ArrayPlace, Place, Unreadable, Visited, walk_directory, walk_group};
+use crate::objects::walk::{ArrayPlace, Unreadable, Visited, WalkPlace, walk_directory, walk_group};
 use crate::options::OpenOptions;
 
 /// The metadata key under which TileDB-SOMA stores the type of an object.
@@ -63,7 +63,7 @@ pub fn outline_of_directory<E>(
 /// Writes the line of a place.
 fn show<E>(
     root: &str,
-    place: Place<'_>,
+    place: WalkPlace<'_>,
     visited: &Visited<'_>,
     options: &OpenOptions,
     write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,

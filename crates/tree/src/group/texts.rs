@@ -14,7 +14,8 @@ use crate::node::names::escape;
 use crate::node::quoting::{heading, in_line, list_of_folders};
 use crate::objects::members::NamedMembers;
 use crate::select::time::{extended, future_commits};
-use crate::texts::{view_line, with_large_integers_as_text};
+use crate::texts::view_line;
+use crate::wording::value::with_large_integers_as_text;
 
 /// The state of a member whose folder exists but is not an array or a group.
 pub const NEITHER: &str = "neither an array nor a group";

@@ -299,7 +299,12 @@ impl LazyFolder {
     }
 }
 
+/// `ls -l` requests the attributes of a folder, and should not make it.
 impl Folder for LazyFolder {
+    fn inner(&self) -> Option<&dyn Folder> {
+        self.made.get().map(|made| &**made)
+    }
+
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         self.made()?.lookup(name)
     }
@@ -310,23 +315,6 @@ impl Folder for LazyFolder {
 
     fn modified(&self) -> SystemTime {
         self.modified
-    }
-
-    fn memory(&self) -> usize {
-        self.made.get().map_or(NODE, |made| made.memory())
-    }
-
-    fn known_bytes(&self) -> u64 {
-        self.made.get().map_or(0, |made| made.known_bytes())
-    }
-
-    fn known_paths(&self) -> Vec<String> {
-        self.made.get().map(|made| made.known_paths()).unwrap_or_default()
-    }
-
-    /// Empty until the folder is made: `ls -l` requests these attributes, and should not make the folder.
-    fn extended_attributes(&self) -> ExtendedAttributes {
-        self.made.get().map(|made| made.extended_attributes()).unwrap_or_default()
     }
 }
 

@@ -7,7 +7,6 @@ pub(crate) mod hex;
 pub mod lazy;
 pub(crate) mod listing;
 pub mod names;
-pub mod opened_later;
 pub mod quoting;
 pub mod recent;
 pub mod shown;
@@ -133,9 +132,15 @@ pub trait Folder: Send + Sync {
     /// Returns the node of a name, listed or not; `None` if there is no such name.
     fn lookup(&self, name: &str) -> Result<Option<Node>>;
 
-    /// Returns the reason why there is no node of this name, in one line, if there is a specific one.
-    fn why_absent(&self, _name: &str) -> Option<String> {
+    /// Returns the folder that this one shows with changes, if it is known without reading anything. It gives all answers
+    /// but those of `lookup`, `list` and `modified`, unless this one gives its own.
+    fn inner(&self) -> Option<&dyn Folder> {
         None
+    }
+
+    /// Returns the reason why there is no node of this name, in one line, if there is a specific one.
+    fn why_absent(&self, name: &str) -> Option<String> {
+        self.inner()?.why_absent(name)
     }
 
     /// Returns the names that `ls` shows, in the preferred order.
@@ -144,7 +149,7 @@ pub trait Folder: Send + Sync {
     /// Returns paths in this folder that are known without reading anything, for suggestions: names, listed or not, and
     /// those in folders of formats. Empty if there are too many.
     fn known_paths(&self) -> Vec<String> {
-        Vec::new()
+        self.inner().map(Folder::known_paths).unwrap_or_default()
     }
 
     /// Returns the time of the last commit to the data shown.
@@ -152,23 +157,23 @@ pub trait Folder: Send + Sync {
 
     /// Returns a number that identifies the stored data, if they differ from those of the surrounding folder.
     fn source(&self) -> Option<u64> {
-        None
+        self.inner()?.source()
     }
 
     /// Returns the approximate memory in bytes that this node and the nodes it owns take now, so that caches can
     /// account for it.
     fn memory(&self) -> usize {
-        NODE
+        self.inner().map_or(NODE, Folder::memory)
     }
 
     /// Returns the bytes of the listed files in it, of those whose lengths are known without reading anything.
     fn known_bytes(&self) -> u64 {
-        0
+        self.inner().map_or(0, Folder::known_bytes)
     }
 
     /// Returns the extended attributes, by full name (`user.tiledb.…`).
     fn extended_attributes(&self) -> ExtendedAttributes {
-        Vec::new()
+        self.inner().map(Folder::extended_attributes).unwrap_or_default()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use tilefs_storage::misspelt::wrong_letters;
+
 use crate::node::{Folder, Node};
 
 /// Returns the existing path that is nearest to a missing one, if any is near: `text/cells.tsv` for `cells.tsv`,
@@ -45,9 +47,6 @@ pub fn suggestion_in(folder: &dyn Folder, wanted: &str) -> Option<String> {
 /// Maximum number of paths that [`suggestion_in`] compares.
 const MAX_PATHS: usize = 1000;
 
-/// Maximum number of wrong letters in a name.
-const MAX_WRONG: usize = 2;
-
 /// Returns the path nearest to the wanted one; among equally near ones, the one with the fewest folders, and then the
 /// first.
 pub fn nearest<'a>(wanted: &str, paths: &'a [String]) -> Option<&'a str> {
@@ -81,12 +80,6 @@ fn distance(wanted: &str, name: &str) -> Option<(u8, usize, Reverse<usize>)> {
     }
     // A typing error, possibly with a missing extension.
     wrong_letters(&stem(wanted), &stem(name)).map(|wrong| (4, wrong, Reverse(0)))
-}
-
-/// Returns the number of wrong letters in a misspelt name, ignoring case; `None` if there are too many.
-pub fn wrong_letters(wanted: &str, name: &str) -> Option<usize> {
-    let wrong = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
-    (wrong <= MAX_WRONG && wrong < wanted.chars().count()).then_some(wrong)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub mod directory;
 pub(crate) mod members;
+pub mod opened_later;
 pub mod walk;
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use crate::objects::members::NamedMembers;
 
 /// A place in the tree.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct WalkPlace<'a> {
     /// The names on the way to it and its own, separated by slashes; empty for the root.
     pub path: &'a str,
     /// Number of names.
@@ -73,11 +73,11 @@ pub struct ArrayPlace<'a> {
 pub fn walk_group<E>(
     group: &Group,
     depth: Option<usize>,
-    mut visit: impl FnMut(Place<'_>, Visited<'_>) -> Result<(), E>,
+    mut visit: impl FnMut(WalkPlace<'_>, Visited<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut walk = Walk { depth, seen: HashSet::new(), visit: &mut visit };
     walk.is_new(group.context(), group.path());
-    walk.group(group, Place { path: "", depth: 0 })
+    walk.group(group, WalkPlace { path: "", depth: 0 })
 }
 
 /// Like [`walk_group`], for a plain folder with arrays and groups somewhere below it.
@@ -87,9 +87,9 @@ pub fn walk_group<E>(
 pub fn walk_directory<E>(
     directory: &Directory,
     depth: Option<usize>,
-    mut visit: impl FnMut(Place<'_>, Visited<'_>) -> Result<(), E>,
+    mut visit: impl FnMut(WalkPlace<'_>, Visited<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    Walk { depth, seen: HashSet::new(), visit: &mut visit }.directory(directory, Place { path: "", depth: 0 })
+    Walk { depth, seen: HashSet::new(), visit: &mut visit }.directory(directory, WalkPlace { path: "", depth: 0 })
 }
 
 struct Walk<'a, E> {
@@ -97,7 +97,7 @@ struct Walk<'a, E> {
     depth: Option<usize>,
     /// Folders visited, by canonical path.
     seen: HashSet<StoreKey>,
-    visit: &'a mut dyn FnMut(Place<'_>, Visited<'_>) -> Result<(), E>,
+    visit: &'a mut dyn FnMut(WalkPlace<'_>, Visited<'_>) -> Result<(), E>,
 }
 
 impl<E> Walk<'_, E> {
@@ -106,7 +106,7 @@ impl<E> Walk<'_, E> {
     }
 
     /// Visits a group. [`Group::open_member`] limits the nesting depth.
-    fn group(&mut self, group: &Group, place: Place<'_>) -> Result<(), E> {
+    fn group(&mut self, group: &Group, place: WalkPlace<'_>) -> Result<(), E> {
         if let Err(error) = group.metadata() {
             (self.visit)(place, Visited::Unreadable(Unreadable::GroupMetadata, error))?;
         }
@@ -120,12 +120,12 @@ impl<E> Walk<'_, E> {
         }
         for (member, name) in members.members.iter().zip(&members.names) {
             let path = joined(place.path, &name.clone().unwrap_or_else(|| escape(&member.name)));
-            self.member(group, member, Place { path: &path, depth: place.depth + 1 })?;
+            self.member(group, member, WalkPlace { path: &path, depth: place.depth + 1 })?;
         }
         Ok(())
     }
 
-    fn member(&mut self, group: &Group, member: &Member, place: Place<'_>) -> Result<(), E> {
+    fn member(&mut self, group: &Group, member: &Member, place: WalkPlace<'_>) -> Result<(), E> {
         let folder = match &member.place {
             MemberPlace::Missing(reason) => return (self.visit)(place, Visited::Missing(reason)),
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
@@ -148,7 +148,7 @@ impl<E> Walk<'_, E> {
     }
 
     /// Visits a plain folder. [`Directory::inside`] limits the nesting depth.
-    fn directory(&mut self, directory: &Directory, place: Place<'_>) -> Result<(), E> {
+    fn directory(&mut self, directory: &Directory, place: WalkPlace<'_>) -> Result<(), E> {
         let folders = match directory.folders() {
             Ok(folders) => folders,
             Err(error) => return (self.visit)(place, Visited::Unreadable(Unreadable::Directory, error)),
@@ -159,12 +159,12 @@ impl<E> Walk<'_, E> {
         }
         for (name, folder) in folders.names.iter().filter_map(|name| Some((name, folders.path(name)?))) {
             let path = joined(place.path, name);
-            self.inside(directory, folder, Place { path: &path, depth: place.depth + 1 })?;
+            self.inside(directory, folder, WalkPlace { path: &path, depth: place.depth + 1 })?;
         }
         Ok(())
     }
 
-    fn inside(&mut self, directory: &Directory, folder: &StoreKey, place: Place<'_>) -> Result<(), E> {
+    fn inside(&mut self, directory: &Directory, folder: &StoreKey, place: WalkPlace<'_>) -> Result<(), E> {
         if self.depth == Some(place.depth) {
             return (self.visit)(place, Visited::Unexamined(None));
         }

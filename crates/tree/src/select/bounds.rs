@@ -1,13 +1,26 @@
 //! The properties of a dimension that a selection needs: its name, type and limits.
 
+use std::fmt;
+use std::ops;
+use std::sync::Arc;
+
 use tilefs_export::text::time;
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
 use tilefs_storage::percent;
 
-use super::labels::DimensionLabel;
 use crate::node::names::dimension_names;
+
+/// The meaning of the numbers in a selection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addressing {
+    /// TileDB's coordinates: `slice/`.
+    Coordinate,
+    /// 0-based positions: `islice/`.
+    Position,
+}
 
 /// A dimension as selections see it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +37,7 @@ pub struct DimensionBounds {
     /// open ends are limited only by `limit`.
     pub shown: Option<Range>,
     /// Labels by which its cells can also be selected.
-    pub labels: Vec<DimensionLabel>,
+    pub labels: Vec<SelectableLabel>,
 }
 
 impl DimensionBounds {
@@ -138,4 +151,46 @@ fn escaped(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+/// Values that label the cells along one dimension.
+pub trait Label: Send + Sync {
+    fn name(&self) -> &str;
+
+    /// Returns the label in the form of a dimension: its type, with the least and the greatest value as limits.
+    ///
+    /// # Errors
+    /// Fails if the values cannot be read.
+    fn bounds(&self) -> Result<DimensionBounds>;
+
+    /// Returns the positions of the values from `low` to `high`, both included, counted from the low end of the
+    /// dimension's domain: ascending and disjoint.
+    ///
+    /// # Errors
+    /// Fails if required values cannot be read, are not in the declared order, or are too many.
+    fn positions(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> Result<Vec<ops::Range<u64>>>;
+}
+
+/// A label of a dimension; equal only to itself.
+#[derive(Clone)]
+pub struct SelectableLabel(pub Arc<dyn Label>);
+
+impl fmt::Debug for SelectableLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SelectableLabel").field(&self.0.name()).finish()
+    }
+}
+
+impl PartialEq for SelectableLabel {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Returns a coordinate that lies within the domain of its type.
+pub fn scalar(datatype: Datatype, value: i128) -> Scalar {
+    match datatype.kind() {
+        Kind::Signed => Scalar::Signed(value as i64),
+        _ => Scalar::Unsigned(value as u64),
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilefs_format::error::Error;
 
-use super::syntax::Token;
+use super::token::SelectionToken;
 
 /// Maximum width in characters; of longer selections, only the part around the error is shown.
 const WIDTH: usize = 76;
@@ -41,22 +41,22 @@ pub type Result<T> = std::result::Result<T, SelectionError>;
 
 impl SelectionError {
     /// Creates an error for a token that does not parse.
-    pub(super) fn syntax(token: Token<'_>, message: impl Into<String>) -> Self {
+    pub(super) fn syntax(token: SelectionToken<'_>, message: impl Into<String>) -> Self {
         Self::of(SelectionErrorKind::Syntax, token, message)
     }
 
     /// Creates an error for a token that lies outside its dimension.
-    pub(super) fn outside(token: Token<'_>, message: impl Into<String>) -> Self {
+    pub(super) fn outside(token: SelectionToken<'_>, message: impl Into<String>) -> Self {
         Self::of(SelectionErrorKind::Outside, token, message)
     }
 
     /// Creates an error for a token that selects labels which cannot be read.
-    pub(super) fn unread(token: Token<'_>, cause: Error) -> Self {
+    pub(super) fn unread(token: SelectionToken<'_>, cause: Error) -> Self {
         let unread = Self::of(SelectionErrorKind::Unread, token, cause.to_string());
         SelectionError { cause: Some(Box::new(cause)), ..unread }
     }
 
-    pub(super) fn of(kind: SelectionErrorKind, token: Token<'_>, message: impl Into<String>) -> Self {
+    pub(super) fn of(kind: SelectionErrorKind, token: SelectionToken<'_>, message: impl Into<String>) -> Self {
         SelectionError {
             kind,
             at: token.at,

@@ -2,53 +2,11 @@
 //!
 //! The array locates the values; here, ranges of values become ranges of the dimension's coordinates.
 
-use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
-
-use tilefs_format::error;
-use tilefs_format::scalar::Scalar;
-
-use super::bounds::{DimensionBounds, integer_ends};
+use super::bounds::{Addressing, DimensionBounds, Label, integer_ends, scalar};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
-use super::resolve::{Selected, counted, uncounted};
+use super::ranges::{Selected, counted, uncounted};
 use super::syntax::DimensionText;
-use super::{Addressing, scalar};
-
-/// Values that label the cells along one dimension.
-pub trait Label: Send + Sync {
-    fn name(&self) -> &str;
-
-    /// Returns the label in the form of a dimension: its type, with the least and the greatest value as limits.
-    ///
-    /// # Errors
-    /// Fails if the values cannot be read.
-    fn bounds(&self) -> error::Result<DimensionBounds>;
-
-    /// Returns the positions of the values from `low` to `high`, both included, counted from the low end of the
-    /// dimension's domain: ascending and disjoint.
-    ///
-    /// # Errors
-    /// Fails if required values cannot be read, are not in the declared order, or are too many.
-    fn positions(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> error::Result<Vec<Range<u64>>>;
-}
-
-/// A label of a dimension; equal only to itself.
-#[derive(Clone)]
-pub struct DimensionLabel(pub Arc<dyn Label>);
-
-impl fmt::Debug for DimensionLabel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DimensionLabel").field(&self.0.name()).finish()
-    }
-}
-
-impl PartialEq for DimensionLabel {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
 
 /// Returns the coordinates of `dimension` that ranges of a label select.
 ///

@@ -2,11 +2,12 @@
 
 use tilefs_format::scalar::Scalar;
 
-use super::bounds::{DimensionBounds, coordinate_text};
+use super::bounds::{Addressing, DimensionBounds, coordinate_text, scalar};
 use super::error::{Result, explain};
 use super::progression::Progression;
-use super::resolve::{Selected, resolve};
-use super::{Addressing, scalar, syntax};
+use super::ranges::Selected;
+use super::resolve::resolve;
+use super::syntax;
 
 /// Maximum number of ranges of a dimension that are shown; for more, only the number is.
 const SHOWN: usize = 8;

@@ -23,46 +23,40 @@ pub mod time;
 
 pub mod bounds;
 pub mod error;
-pub mod labels;
+mod labels;
 mod meaning;
 pub mod moment;
 pub mod position;
 mod progression;
+mod ranges;
 mod resolve;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod token;
 mod value;
 
-use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, Selection};
 use tilefs_reader::array::sparse::CoordinateRange;
 
-use bounds::integer_ends;
-pub use bounds::{DimensionBounds, coordinate_text, range_text};
+pub use bounds::{Addressing, DimensionBounds, Label, SelectableLabel, coordinate_text, range_text};
+use bounds::{integer_ends, scalar};
 use error::Result;
 pub use error::{SelectionError, SelectionErrorKind, explain};
 pub use meaning::meaning;
 use progression::Progression;
-use resolve::{Selected, resolve};
-use syntax::Token;
-
-/// The meaning of the numbers in a selection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Addressing {
-    /// TileDB's coordinates: `slice/`.
-    Coordinate,
-    /// 0-based positions: `islice/`.
-    Position,
-}
+use ranges::Selected;
+use resolve::resolve;
+use token::SelectionToken;
 
 /// Returns the cells of a dense array that a selection selects, in its order.
 ///
 /// # Errors
 /// Fails if the text does not parse, a range lies outside, or there are more cells than a file can hold.
 pub fn dense(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Selection> {
-    let all = Token { text, at: 0 };
+    let all = SelectionToken { text, at: 0 };
     let too_large = || SelectionError::of(SelectionErrorKind::TooLarge, all, "more cells than a file can hold");
     let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
     let mut axes = Vec::with_capacity(dimensions.len());
@@ -125,14 +119,6 @@ fn joined_progressions(progressions: Vec<Progression>, datatype: Datatype) -> Ve
         step: one.step as u64,
     };
     joined.into_iter().map(range).collect()
-}
-
-/// Returns a coordinate that lies within the domain of its type.
-fn scalar(datatype: Datatype, value: i128) -> Scalar {
-    match datatype.kind() {
-        Kind::Signed => Scalar::Signed(value as i64),
-        _ => Scalar::Unsigned(value as u64),
-    }
 }
 
 fn joined_ranges(mut ranges: Vec<(Option<Scalar>, Option<Scalar>)>) -> Vec<CoordinateRange> {

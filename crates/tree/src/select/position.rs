@@ -4,8 +4,9 @@
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
-use super::resolve::colons;
-use super::syntax::{RangeForm, RangeText, Token};
+use super::ranges::colons;
+use super::syntax::{RangeForm, RangeText};
+use super::token::SelectionToken;
 use super::value;
 
 /// Returns the coordinates at the positions of a range; `None` if it is empty.
@@ -32,7 +33,7 @@ pub fn range(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<P
     let step = step.map_or(Ok(1), value::step)?;
     // Counting down can begin at the last position and stop before the first.
     let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
-    let end = |token: Token<'_>, open: i128| {
+    let end = |token: SelectionToken<'_>, open: i128| {
         if token.is_empty() {
             return Ok(open);
         }

@@ -11,21 +11,15 @@
 //! single dots, and colons, which `a:b:c` uses if the dimension has integers.
 
 use super::error::{Result, SelectionError};
-
-/// A part of the text, with its position in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token<'a> {
-    pub text: &'a str,
-    pub at: usize,
-}
+use super::token::SelectionToken;
 
 /// The selection along one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DimensionText<'a> {
     /// The whole text of it.
-    pub whole: Token<'a>,
+    pub whole: SelectionToken<'a>,
     /// Still escaped; `None` if the dimension is identified by its position.
-    pub name: Option<Token<'a>>,
+    pub name: Option<SelectionToken<'a>>,
     /// At least one.
     pub ranges: Vec<RangeText<'a>>,
 }
@@ -33,7 +27,7 @@ pub struct DimensionText<'a> {
 /// One range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeText<'a> {
-    pub whole: Token<'a>,
+    pub whole: SelectionToken<'a>,
     pub form: RangeForm<'a>,
 }
 
@@ -41,29 +35,9 @@ pub struct RangeText<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeForm<'a> {
     /// A value, or the half-open form `a:b:c`. Not empty.
-    One(Token<'a>),
+    One(SelectionToken<'a>),
     /// `from..to`, `from..to..step`. `from` and `to` are empty if the end is open.
-    Span { from: Token<'a>, to: Token<'a>, step: Option<Token<'a>> },
-}
-
-impl<'a> Token<'a> {
-    /// Returns the bytes from `start` to `end` of this token, which must be character boundaries.
-    pub fn part(self, start: usize, end: usize) -> Token<'a> {
-        Token { text: &self.text[start..end], at: self.at + start }
-    }
-
-    /// Returns the parts between separators: one more than there are separators.
-    pub fn split(self, separator: char) -> impl Iterator<Item = Token<'a>> {
-        self.text.split(separator).scan(self.at, move |at, text| {
-            let token = Token { text, at: *at };
-            *at += text.len() + separator.len_utf8();
-            Some(token)
-        })
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.text.is_empty()
-    }
+    Span { from: SelectionToken<'a>, to: SelectionToken<'a>, step: Option<SelectionToken<'a>> },
 }
 
 /// Parses a selection in time linear in its length.
@@ -71,10 +45,10 @@ impl<'a> Token<'a> {
 /// # Errors
 /// With the kind `Syntax`: empty ranges, excess separators.
 pub fn parse(text: &str) -> Result<Vec<DimensionText<'_>>> {
-    Token { text, at: 0 }.split(',').map(dimension).collect()
+    SelectionToken { text, at: 0 }.split(',').map(dimension).collect()
 }
 
-fn dimension(whole: Token<'_>) -> Result<DimensionText<'_>> {
+fn dimension(whole: SelectionToken<'_>) -> Result<DimensionText<'_>> {
     let (name, ranges) = match whole.text.find('=') {
         Some(place) => (Some(whole.part(0, place)), whole.part(place + 1, whole.text.len())),
         None => (None, whole),
@@ -86,7 +60,7 @@ fn dimension(whole: Token<'_>) -> Result<DimensionText<'_>> {
     Ok(DimensionText { whole, name, ranges: ranges.split('+').map(range).collect::<Result<_>>()? })
 }
 
-fn range(whole: Token<'_>) -> Result<RangeText<'_>> {
+fn range(whole: SelectionToken<'_>) -> Result<RangeText<'_>> {
     if whole.is_empty() {
         return Err(SelectionError::syntax(whole, "a range is missing here; '..' is the whole dimension"));
     }
@@ -151,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn all_forms() {
+    fn each_form_of_a_selection_is_split_into_its_parts() {
         for (text, parts) in [
             ("5", "[5]"),
             ("..", "[|]"),
@@ -176,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_errors() {
+    fn an_error_has_the_place_of_the_wrong_text() {
         for (text, at, length) in [
             ("", 0, 0),
             ("1,,2", 2, 0),

@@ -9,11 +9,11 @@ use tilefs_storage::percent;
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::moment::{self, saturating_digits};
-use super::syntax::Token;
+use super::token::SelectionToken;
 
 /// Returns the first and last coordinate that a value of an integer, date or time dimension means; they differ only for
 /// dates less precise than the dimension. Values far outside every type saturate at [`moment::SATURATED`].
-pub fn counted(token: Token<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
+pub fn counted(token: SelectionToken<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
     if let Some((end, offset)) = keyword(token) {
         let shown = bounds.shown.as_ref().and_then(integer_ends);
         let (low, high) = shown.ok_or_else(|| SelectionError::outside(token, "the array holds nothing"))?;
@@ -32,7 +32,7 @@ pub fn counted(token: Token<'_>, bounds: &DimensionBounds) -> Result<(i128, i128
 }
 
 /// Parses a value of a dimension of floats.
-pub fn float(token: Token<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
+pub fn float(token: SelectionToken<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
     if let Some((end, offset)) = keyword(token) {
         let shown = bounds.shown.as_ref().ok_or_else(|| SelectionError::outside(token, "the array holds nothing"))?;
         let offset: f64 = decimal(offset).ok_or_else(|| offset_error(token, "0.5"))?;
@@ -55,12 +55,12 @@ pub fn float(token: Token<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
 }
 
 /// Parses a value of a string dimension: any text is valid, including `first` and `last`.
-pub fn text(token: Token<'_>) -> Result<Vec<u8>> {
+pub fn text(token: SelectionToken<'_>) -> Result<Vec<u8>> {
     percent::unescape(token.text).map_err(|place| broken_escape(token, place))
 }
 
 /// Parses a step: any integer but 0.
-pub fn step(token: Token<'_>) -> Result<i128> {
+pub fn step(token: SelectionToken<'_>) -> Result<i128> {
     match signed_text(token.text) {
         Some(0) => Err(SelectionError::syntax(token, "a step of 0 selects nothing")),
         Some(step) => Ok(step),
@@ -69,13 +69,13 @@ pub fn step(token: Token<'_>) -> Result<i128> {
 }
 
 /// Parses a position; negative ones count from the end.
-pub fn position(token: Token<'_>) -> Result<i128> {
+pub fn position(token: SelectionToken<'_>) -> Result<i128> {
     signed_text(token.text)
         .ok_or_else(|| SelectionError::syntax(token, "not a position; 0 is the first one and -1 the last"))
 }
 
 /// Decodes the escapes of a name or other text.
-pub fn decoded(token: Token<'_>) -> Result<Cow<'_, str>> {
+pub fn decoded(token: SelectionToken<'_>) -> Result<Cow<'_, str>> {
     if !token.text.contains('%') {
         return Ok(Cow::Borrowed(token.text));
     }
@@ -92,7 +92,7 @@ enum End {
 }
 
 /// Parses `first`, `last`, `last-9`: returns the end, and the offset without its sign (`0` for none).
-fn keyword(token: Token<'_>) -> Option<(End, &str)> {
+fn keyword(token: SelectionToken<'_>) -> Option<(End, &str)> {
     let (end, rest) = match token.text.strip_prefix("last") {
         Some(rest) => (End::Last, rest),
         None => (End::First, token.text.strip_prefix("first")?),
@@ -103,7 +103,7 @@ fn keyword(token: Token<'_>) -> Option<(End, &str)> {
     }
 }
 
-fn offset_error(token: Token<'_>, example: &str) -> SelectionError {
+fn offset_error(token: SelectionToken<'_>, example: &str) -> SelectionError {
     SelectionError::syntax(token, format!("after 'last-' comes a number, as in last-{example}"))
 }
 
@@ -125,7 +125,7 @@ fn decimal<F: std::str::FromStr>(text: &str) -> Option<F> {
     if is_decimal { text.parse().ok() } else { None }
 }
 
-fn broken_escape(token: Token<'_>, place: usize) -> SelectionError {
+fn broken_escape(token: SelectionToken<'_>, place: usize) -> SelectionError {
     let rest = token.part(place, token.text.len());
     let end = rest.text.char_indices().nth(3).map_or(rest.text.len(), |(end, _)| end);
     SelectionError::syntax(rest.part(0, end), "'%' comes before two hexadecimal digits; itself it is written %25")

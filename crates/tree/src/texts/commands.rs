@@ -46,7 +46,7 @@ fn finder_of<'d>(description: &'d Description<'_>, shown: &'d Description<'_>) -
     let folder = if description.written.is_some() { IN_NONEMPTY } else { "" };
     let image = description.image.as_ref().filter(|_| description.written.is_none());
     let values = image.map_or_else(|| folder.to_owned(), |image| format!("islice/{}/", image.selection));
-    FileFinder { schema: shown.schema, files: &shown.files, folder, values, annotated: shown.annotated() }
+    FileFinder { schema: shown.schema, files: &shown.files, folder, values, annotated: shown.annotated }
 }
 
 /// Returns commands for the parts of a long table.

@@ -11,7 +11,7 @@ use crate::select::time;
 
 /// The properties of one fragment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FragmentFacts<'a> {
+pub struct FragmentLine<'a> {
     pub name: &'a str,
     /// Milliseconds since 1970, both ends included.
     pub start: u64,
@@ -43,7 +43,7 @@ impl<'a> FragmentsTsv<'a> {
     }
 
     /// Adds the line of a fragment.
-    pub fn add(&mut self, fragment: &FragmentFacts<'_>) {
+    pub fn add(&mut self, fragment: &FragmentLine<'_>) {
         let ranges = fragment.non_empty.unwrap_or_default().iter().zip(&self.schema.dimensions);
         let ranges: Vec<String> = ranges.map(|(range, dimension)| range_text(dimension.datatype, range)).collect();
         let columns: [&dyn Display; 10] = [
@@ -85,7 +85,7 @@ mod tests {
         let schema = testing::dense_schema();
         let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
         let domain = [range(-5, 4), range(0, 2)];
-        let one = FragmentFacts {
+        let one = FragmentLine {
             name: "__1_2_a_22",
             start: 0,
             end: 1_706_696_100_000,
@@ -95,7 +95,7 @@ mod tests {
             bytes: 1000,
             non_empty: Some(&domain),
         };
-        let other = FragmentFacts { dense: false, cells: None, bytes: 0, non_empty: None, ..one.clone() };
+        let other = FragmentLine { dense: false, cells: None, bytes: 0, non_empty: None, ..one.clone() };
         let mut text = FragmentsTsv::new(&schema);
         [one, other].iter().for_each(|fragment| text.add(fragment));
         let text = text.finish();

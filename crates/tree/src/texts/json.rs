@@ -13,14 +13,16 @@ use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, Dimensi
 use tilefs_format::text::is_text;
 use tilefs_reader::array::sparse::RowCount;
 
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
-use super::filters::pipeline_json;
-use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
+use super::description::{CellsSummary, Description};
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::node::hex::hex;
 use crate::node::names::dimension_name;
 use crate::select::coordinate_text;
 use crate::select::time;
 use crate::views::files::FileFacts;
+use crate::wording::filters::pipeline_json;
+use crate::wording::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
 
 /// Maximum memory that the labels of all enumerations take while the text is made. Enumerations that do not fit are
 /// replaced by their number of labels: `enums/` has them.
@@ -51,6 +53,34 @@ fn object(description: &Description<'_>) -> Value {
         put("selection", selection.clone().into());
     }
     put("shape", description.shape().into());
+    cells(description, &mut put);
+    put("tile_order", layout_name(schema.tile_order).into());
+    put("cell_order", layout_name(schema.cell_order).into());
+    put("time", times(description));
+    put("fragments", description.fragments.into());
+    let numbers = 0..schema.dimensions.len();
+    put("dimensions", numbers.map(|number| dimension(description, number)).collect());
+    put("attributes", schema.attributes.iter().map(|one| attribute(description, one)).collect());
+    put("coordinate_filters", pipeline_json(&schema.coords_filters));
+    put("offset_filters", pipeline_json(&schema.offsets_filters));
+    put("validity_filters", pipeline_json(&schema.validity_filters));
+    if !schema.labels.is_empty() {
+        put("dimension_labels", schema.labels.iter().map(label).collect());
+    }
+    if !schema.enumerations.is_empty() {
+        let mut space = MAX_LABELS;
+        put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut space)).collect());
+    }
+    put("files", description.files.iter().map(file).collect());
+    let not_listed = description.not_listed.iter();
+    put("not_listed", not_listed.map(|(path, reason)| json!({"path": path, "reason": reason})).collect());
+    put("warnings", description.warnings.clone().into());
+    Value::Object(all)
+}
+
+/// Adds which cells the files hold.
+fn cells(description: &Description<'_>, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
+    let schema = description.schema;
     match &description.cells {
         CellsSummary::Dense { axes, covers } => {
             let firsts = axes.iter().zip(&schema.dimensions);
@@ -76,28 +106,6 @@ fn object(description: &Description<'_>) -> Value {
             put("allows_duplicates", schema.allows_duplicates.into());
         }
     }
-    put("tile_order", layout_name(schema.tile_order).into());
-    put("cell_order", layout_name(schema.cell_order).into());
-    put("time", times(description));
-    put("fragments", description.fragments.into());
-    let numbers = 0..schema.dimensions.len();
-    put("dimensions", numbers.map(|number| dimension(description, number)).collect());
-    put("attributes", schema.attributes.iter().map(|one| attribute(description, one)).collect());
-    put("coordinate_filters", pipeline_json(&schema.coords_filters));
-    put("offset_filters", pipeline_json(&schema.offsets_filters));
-    put("validity_filters", pipeline_json(&schema.validity_filters));
-    if !schema.labels.is_empty() {
-        put("dimension_labels", schema.labels.iter().map(label).collect());
-    }
-    if !schema.enumerations.is_empty() {
-        let mut space = MAX_LABELS;
-        put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut space)).collect());
-    }
-    put("files", description.files.iter().map(file).collect());
-    let not_listed = description.not_listed.iter();
-    put("not_listed", not_listed.map(|(path, reason)| json!({"path": path, "reason": reason})).collect());
-    put("warnings", description.warnings.clone().into());
-    Value::Object(all)
 }
 
 fn times(description: &Description<'_>) -> Value {
@@ -289,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dense_array() {
+    fn a_dense_array_is_described_in_full() {
         let schema = testing::dense_schema();
         let all = parsed(&testing::dense(&schema));
         assert_eq!(all["array_type"], "dense");
@@ -337,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_array() {
+    fn a_sparse_array_is_described_in_full() {
         let schema = testing::sparse_schema();
         let all = parsed(&testing::sparse(&schema));
         assert_eq!(all["shape"], Value::Null);

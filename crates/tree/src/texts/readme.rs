@@ -5,9 +5,9 @@ use tilefs_format::scalar::Range;
 use tilefs_format::schema::{Attribute, CellValNum};
 
 use super::commands::{IN_NONEMPTY, commands};
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
-use super::size::{counted, rows_text};
-use super::value::datatype_text;
+use super::description::{CellsSummary, Description};
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::node::names::dimension_names;
 use crate::node::quoting::{heading, in_line};
 use crate::select::range_text;
@@ -19,6 +19,8 @@ use crate::views::parquet::{PARQUET, PARQUET_MICROSECONDS};
 use crate::views::raw::{COORDINATES, OFFSETS, RAW, VALIDITY};
 use crate::views::zarr::ZARR_VIEW;
 use crate::views::{VIEWS, View};
+use crate::wording::size::{counted, rows_text};
+use crate::wording::value::datatype_text;
 
 /// Maximum number of attributes or dimensions that are named; schema.txt has them all.
 const MAX_FIELDS: usize = 40;
@@ -187,7 +189,7 @@ fn which_file(description: &Description<'_>) -> String {
         let has_nanoseconds = || shown.files.iter().any(|file| file.view == &PARQUET_MICROSECONDS);
         let job = if view == &PARQUET && has_nanoseconds() {
             "Tables and queries: DuckDB, Polars, pandas"
-        } else if view == &ZARR_VIEW && description.annotated().is_some() {
+        } else if view == &ZARR_VIEW && description.annotated.is_some() {
             "Annotated data: anndata, scanpy"
         } else {
             job.task
@@ -294,14 +296,14 @@ mod tests {
     use tilefs_reader::array::sparse::RowCount;
 
     use super::*;
+    use crate::fields::rasters::ImagePart;
     use crate::node::listing::Listing;
-    use crate::texts::description::ImagePart;
     use crate::texts::testing;
     use crate::views::files::Files;
     use crate::views::{arrow, described, grid, matrix_market, parquet};
 
     #[test]
-    fn a_dense_array() {
+    fn a_dense_array_is_described_in_full() {
         let schema = testing::dense_schema();
         let text = readme(&testing::dense(&schema));
         let wanted = r#"climate: a TileDB array, as plain files
@@ -374,7 +376,7 @@ data.i64.hdr: ENVI has no dates
     }
 
     #[test]
-    fn a_sparse_array() {
+    fn a_sparse_array_is_described_in_full() {
         let schema = testing::sparse_schema();
         let text = readme(&testing::sparse(&schema));
         for line in [

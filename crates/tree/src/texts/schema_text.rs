@@ -5,14 +5,16 @@ use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{Attribute, CellValNum, Dimension};
 use tilefs_reader::array::sparse::RowCount;
 
-use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
-use super::filters::pipeline_text;
+use super::description::{CellsSummary, Description};
 use super::json::layout_name;
-use super::value::{datatype_text, values_text};
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::node::names::{dimension_name, dimension_names};
 use crate::node::quoting::{in_line, quoted};
 use crate::select::time;
 use crate::select::{coordinate_text, range_text};
+use crate::wording::filters::pipeline_text;
+use crate::wording::value::{datatype_text, values_text};
 
 /// Maximum number of values or characters that are shown.
 const MOST: usize = 60;
@@ -23,7 +25,7 @@ const MAX_LABELS: usize = 20;
 /// Returns the text of schema.txt.
 pub fn schema_text(description: &Description<'_>) -> String {
     let schema = description.schema;
-    let mut lines = Lines::default();
+    let mut lines = IndentedLines::default();
     let kind = if schema.is_sparse() { "sparse" } else { "dense" };
     let path = in_line(&description.path);
     lines.line(0, &format!("{kind} array {} {{  // {path}", in_line(description.name())));
@@ -110,7 +112,7 @@ fn shown_text(axis: &AxisSummary, dimension: &Dimension) -> Option<String> {
     })
 }
 
-fn attribute_lines(lines: &mut Lines, description: &Description<'_>, attribute: &Attribute) {
+fn attribute_lines(lines: &mut IndentedLines, description: &Description<'_>, attribute: &Attribute) {
     let name = in_line(&attribute.name);
     let datatype = attribute.datatype;
     let values = match attribute.cell_count {
@@ -138,7 +140,7 @@ fn attribute_lines(lines: &mut Lines, description: &Description<'_>, attribute: 
     files_line(lines, description, &name, &attribute.name);
 }
 
-fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usize) {
+fn dimension_lines(lines: &mut IndentedLines, description: &Description<'_>, number: usize) {
     let Some(dimension) = description.schema.dimensions.get(number) else { return };
     let user_name = dimension_name(description.schema, number);
     let name = in_line(&user_name);
@@ -158,14 +160,14 @@ fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usi
     files_line(lines, description, &name, &user_name);
 }
 
-fn files_line(lines: &mut Lines, description: &Description<'_>, shown: &str, field: &str) {
+fn files_line(lines: &mut IndentedLines, description: &Description<'_>, shown: &str, field: &str) {
     let files: Vec<String> = description.files_of(field).map(|file| quoted(&file.path, 255)).collect();
     if !files.is_empty() {
         lines.fact(2, shown, "files", &files.join(", "));
     }
 }
 
-fn enumeration_lines(lines: &mut Lines, description: &Description<'_>) {
+fn enumeration_lines(lines: &mut IndentedLines, description: &Description<'_>) {
     for (number, labels) in description.enumerations.iter().enumerate() {
         if number == 0 {
             lines.line(0, "enumerations:");
@@ -181,7 +183,7 @@ fn enumeration_lines(lines: &mut Lines, description: &Description<'_>) {
     }
 }
 
-fn array_lines(lines: &mut Lines, description: &Description<'_>) {
+fn array_lines(lines: &mut IndentedLines, description: &Description<'_>) {
     let schema = description.schema;
     lines.line(0, "");
     lines.line(0, "// array:");
@@ -264,11 +266,11 @@ fn unit_text(datatype: Datatype) -> Option<String> {
 
 /// The text under construction.
 #[derive(Default)]
-struct Lines {
+struct IndentedLines {
     text: String,
 }
 
-impl Lines {
+impl IndentedLines {
     fn line(&mut self, depth: usize, text: &str) {
         let indented = format!("{}{text}", "        ".repeat(depth));
         self.text.push_str(indented.trim_end());
@@ -295,7 +297,7 @@ mod tests {
     use crate::texts::testing;
 
     #[test]
-    fn a_dense_array() {
+    fn a_dense_array_is_described_in_full() {
         let schema = testing::dense_schema();
         let text = schema_text(&testing::dense(&schema));
         let wanted = r#"dense array climate {  // /data/climate
@@ -341,7 +343,7 @@ enumerations:
     }
 
     #[test]
-    fn a_sparse_array() {
+    fn a_sparse_array_is_described_in_full() {
         let schema = testing::sparse_schema();
         let text = schema_text(&testing::sparse(&schema));
         for line in [

@@ -10,6 +10,8 @@ use tilefs_format::schema::{ArraySchema, CellValNum, fixture};
 use tilefs_reader::array::TimeWindow;
 
 use super::description::*;
+use crate::cells::axis_summary::AxisSummary;
+use crate::cells::dense::CoveredBox;
 use crate::node::listing::Listing;
 use crate::views::files::{FileFacts, Files};
 use crate::views::{View, datasets, grid, headers, lines, npy, raw, text_tables};
@@ -70,6 +72,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         image: None,
         written: None,
         selection: None,
+        annotated: None,
         window: TimeWindow::until(1_706_696_100_000),
         last_commit: Some(1_706_696_000_000),
         fragments: 3,
@@ -126,6 +129,7 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
         image: None,
         written: None,
         selection: None,
+        annotated: None,
         window: TimeWindow::ALL,
         last_commit: None,
         fragments: 1,

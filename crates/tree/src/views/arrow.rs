@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tilefs_export::Column;
 use tilefs_export::Content;
 use tilefs_export::arrow::arrow;
+use tilefs_export::column::computed::Notation;
 use tilefs_format::error::{Error, Result};
-use tilefs_vcf::Notation;
 
 use crate::fields::table_notes::notes;
 use crate::fields::{FieldFolder, xattrs};

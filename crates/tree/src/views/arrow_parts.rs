@@ -11,6 +11,7 @@ use tilefs_reader::array::{Array, ValueBounds};
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray};
+use crate::fields::array_form::ArrayForm;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::shown::ShownViews;
 use crate::options::Extent;
@@ -58,7 +59,8 @@ impl ArrowParts {
             let selected = subarray.select(selection, Addressing::Coordinate);
             subarray = selected.map_err(|error| error.into_error(selection))?;
         }
-        let fields = FieldFolder { subarray, names, modified: UNIX_EPOCH, shown: ShownViews::NONE, table_view: None };
+        let fields =
+            FieldFolder { subarray, names, modified: UNIX_EPOCH, shown: ShownViews::NONE, form: ArrayForm::default() };
         if !fields.has_one_axis() {
             let dimensions = fields.schema().dimensions.len();
             let path = fields.subarray.array().path();

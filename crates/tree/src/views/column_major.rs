@@ -12,7 +12,7 @@ use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
 use crate::views::builder::FolderBuilder;
 use crate::views::npy::NPY;
-use crate::views::only_dense;
+use crate::views::view::only_dense;
 use crate::views::view::{Add, Shown, View};
 
 /// The values, first axis fastest.

@@ -28,7 +28,7 @@ pub struct FileFinder<'d> {
     pub folder: &'static str,
     /// The folder of the files with meaningful values: those of a raster without its padding.
     pub values: String,
-    /// The AnnData type of the Zarr group, if it is a whole SOMA array.
+    /// What the Zarr group is as annotated data, if it can be that.
     pub annotated: Option<&'static str>,
 }
 

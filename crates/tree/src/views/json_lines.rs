@@ -4,18 +4,17 @@
 use std::sync::Arc;
 
 use tilefs_export::Column;
+use tilefs_export::column::computed::Notation;
 use tilefs_export::text;
 use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
-use tilefs_vcf::Notation;
 
 use crate::cells::FieldId;
-use crate::domains::TableView;
 use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::views::parts::PARTS;
-use crate::views::tables::{columns_with_fields, forward_by_rows, measured, no_tables};
+use crate::views::tables::{columns_with_fields, forward_by_rows, measured_table, no_tables};
 use crate::views::view::{Add, Job, Parts, Shown, View};
 
 /// The table as lines of JSON.
@@ -42,13 +41,7 @@ const MAX_EXACT: i128 = 1 << 53;
 
 fn file(fields: &FieldFolder) -> LazyFile {
     let (from_front, described) = (fields.clone(), fields.clone());
-    let file = fields.file(|fields| {
-        let digest = match &fields.table_view {
-            Some(TableView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
-            _ => String::new(),
-        };
-        Ok(Arc::new(measured(&*fields.subarray, format_args!("JSON lines{digest}"), table(fields)?)?))
-    });
+    let file = fields.file(|fields| Ok(Arc::new(measured_table(fields, "JSON lines", table(fields)?)?)));
     let forward = move || forward_by_rows(&from_front, |fields, _| Ok(Box::new(text::forward(table(fields)?))));
     file.with_forward(forward).described_by(move || xattrs::of_table(&described))
 }

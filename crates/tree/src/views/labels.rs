@@ -15,6 +15,7 @@ use tilefs_reader::array::dense::Selection;
 
 use crate::cells::FieldId;
 use crate::cells::dense::DenseSubarray;
+use crate::fields::array_form::ArrayForm;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
@@ -115,7 +116,8 @@ fn add_values(
         *name = stem.to_owned();
     }
     let subarray = Arc::new(subarray);
-    let fields = FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, table_view: None };
+    let fields =
+        FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, form: ArrayForm::default() };
     let attribute = FieldId::Attribute(opened.attribute);
     for view in [&RAW, &OFFSETS, &VALIDITY, &LINES] {
         view.add_of_field(builder, &fields, attribute);

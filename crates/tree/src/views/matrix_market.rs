@@ -3,7 +3,7 @@
 use tilefs_export::text::matrix_market;
 
 use crate::cells::FieldId;
-use crate::domains::soma::matrix::matrix_domain;
+use crate::cells::matrix::matrix_domain;
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
 use crate::node::listing::Sizing;

@@ -195,14 +195,6 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
     });
 }
 
-/// Returns the reason if an array is sparse: its cells are rows, and not places along several axes.
-fn only_dense(fields: &FieldFolder) -> Result<(), String> {
-    match fields.schema().is_sparse() {
-        true => Err("only dense arrays have it; the cells of this one are rows of tables".to_owned()),
-        false => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

@@ -1,10 +1,10 @@
 //! `parquet/`: the table as a Parquet file, whole or in parts.
 
 use tilefs_export::Column;
+use tilefs_export::column::computed::Notation;
 use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_format::error::Result;
-use tilefs_vcf::Notation;
 
 use crate::cells::FieldId;
 use crate::fields::table_notes::notes;

@@ -5,16 +5,14 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{Measured, TextRows};
 use tilefs_export::{Column, Forward};
-use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
-use tilefs_vcf::Notation;
-use tilefs_vcf::table::CallRows;
 
 use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
-use crate::domains::TableView;
 use crate::fields::FieldFolder;
+use crate::fields::array_form::ComputedTable;
 use crate::fields::columns::labelled_column_of;
 use crate::fields::coordinates::dimension_labels;
 use crate::fields::row_labels::row_labels;
@@ -33,13 +31,21 @@ pub fn no_tables(fields: &FieldFolder) -> std::result::Result<(), String> {
     ))
 }
 
-/// Notes where the blobs of variant calls are, because the table shows columns of their fields instead.
+/// Notes where the stored columns are instead of which a table shows computed ones.
 pub fn note_fields(builder: &mut FolderBuilder, fields: &FieldFolder, name: &str) {
-    if matches!(fields.table_view, Some(TableView::Calls(_))) {
-        let reason =
-            "its columns info_NAME and fmt_NAME are the fields in info and fmt, whose bytes are in info.u8 and fmt.u8";
-        builder.leave_out(name, reason);
+    if let Some(table) = computed_table(fields) {
+        builder.leave_out(name, table.about_stored());
     }
+}
+
+fn computed_table(fields: &FieldFolder) -> Option<&dyn ComputedTable> {
+    fields.form.table.as_ref()?.computed()
+}
+
+/// Like [`measured`], for a text of all columns.
+pub fn measured_table<T: TextRows>(fields: &FieldFolder, what: impl Display, table: Arc<T>) -> Result<Measured<T>> {
+    let digest = computed_table(fields).map_or(Ok(String::new()), ComputedTable::digest)?;
+    measured(&*fields.subarray, format_args!("{what}{digest}"), table)
 }
 
 /// Measures rows of text, or restores the result of an earlier mount. `what` distinguishes them from other texts of the
@@ -74,25 +80,22 @@ pub fn forward_by_rows(
 }
 
 /// Returns all columns: the coordinates, the labels of the dimensions, and the attributes with the labels of their
-/// enumerations, under their names in the array. A nameless one gets the name of its files. The columns of variant
-/// calls are described in [`VariantTables`](tilefs_vcf::table::VariantTables), and only they use `notation`.
+/// enumerations, under their names in the array. A nameless one gets the name of its files. If a domain computes the
+/// columns, only these use `notation`.
 pub fn columns(fields: &FieldFolder, notation: Notation) -> Result<Vec<Column>> {
     Ok(columns_with_fields(fields, notation)?.into_iter().map(|(_, column)| column).collect())
 }
 
 /// Like [`columns`], each with its dimension or attribute, if its values are those of one.
 pub fn columns_with_fields(fields: &FieldFolder, notation: Notation) -> Result<Vec<(Option<FieldId>, Column)>> {
-    let Some(TableView::Calls(variants)) = &fields.table_view else { return stored_columns(fields, |_| true) };
+    let Some(table) = computed_table(fields) else { return stored_columns(fields, |_| true) };
     let mut all = fields.dimensions().chain(fields.attributes());
     let (ids, stored): (Vec<FieldId>, Vec<Column>) = own_columns_of(fields, &mut all, |_| true)?.into_iter().unzip();
-    let subarray = fields.subarray.clone();
-    let rows = CallRows { stored, origin: Box::new(move |row| subarray.origin(row)) };
-    let columns = variants.columns(rows, notation)?.into_iter();
-    Ok(columns.map(|one| (one.stored.and_then(|number| ids.get(number).copied()), one.column)).collect())
+    let columns = table.columns(&fields.subarray, stored, notation)?.into_iter();
+    Ok(columns.map(|(stored, column)| (stored.and_then(|index| ids.get(index).copied()), column)).collect())
 }
 
-/// Like [`columns_with_fields`], but returns only the columns whose names are wanted, and those of variant calls as
-/// stored.
+/// Like [`columns_with_fields`], but returns only the stored columns whose names are wanted.
 pub fn stored_columns(
     fields: &FieldFolder,
     is_wanted: impl Fn(&str) -> bool,
@@ -134,11 +137,13 @@ fn own_columns_of(
         is_wanted(&name).then(|| {
             let mut column = labelled_column_of(fields, id)?;
             column.field.name = name;
-            let is_text = column.field.datatype == Datatype::Char && column.offsets.is_some();
-            if is_text && matches!(fields.table_view, Some(TableView::Statistics)) {
-                column.field.datatype = Datatype::StringUtf8;
-            }
-            Ok((id, column))
+            Ok((
+                id,
+                match &fields.form.table {
+                    Some(form) => form.of_stored(column),
+                    None => column,
+                },
+            ))
         })
     };
     ids.filter_map(named).collect()

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use tilefs_export::Forward;
+use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{self, Style};
 use tilefs_format::error::Result;
-use tilefs_vcf::Notation;
 
-use crate::domains::TableView;
 use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};
-use crate::views::tables::{columns, forward_by_rows, measured, no_tables, note_fields};
+use crate::views::tables::{columns, forward_by_rows, measured_table, no_tables, note_fields};
 use crate::views::view::{Add, Job, Parts, Shown, Task, View};
 
 /// The table with tabs.
@@ -100,11 +99,7 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
     let (from_front, described) = (fields.clone(), fields.clone());
     let file = fields.file(move |fields| {
         let table = text_table(fields, style, header)?;
-        let digest = match &fields.table_view {
-            Some(TableView::Calls(variants)) => format!(" of variants {}", variants.digest()?),
-            _ => String::new(),
-        };
-        Ok(Arc::new(measured(&*fields.subarray, format_args!("text {style:?} {header:?}{digest}"), table)?))
+        Ok(Arc::new(measured_table(fields, format_args!("text {style:?} {header:?}"), table)?))
     });
     file.with_forward(move || forward(&from_front, style, header)).described_by(move || xattrs::of_table(&described))
 }

@@ -13,7 +13,7 @@ use crate::fields::rasters::{self, Rasters};
 use crate::node::listing::Listing;
 use crate::node::quoting::shell_word;
 use crate::views::builder::FolderBuilder;
-use crate::views::only_dense;
+use crate::views::view::only_dense;
 use crate::views::view::{Add, Job, Shown, View, WebCommand};
 
 /// BigTIFF.

@@ -170,3 +170,11 @@ impl Job {
         Job { place, task }
     }
 }
+
+/// Returns the reason if an array is sparse: its cells are rows, and not places along several axes.
+pub fn only_dense(fields: &FieldFolder) -> Result<(), String> {
+    match fields.schema().is_sparse() {
+        true => Err("only dense arrays have it; the cells of this one are rows of tables".to_owned()),
+        false => Ok(()),
+    }
+}

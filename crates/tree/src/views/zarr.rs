@@ -6,14 +6,13 @@ use std::time::SystemTime;
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
-use tilefs_export::zarr::anndata::{self, Matrix};
 use tilefs_export::zarr::{self, Array, CHUNKS, METADATA};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
 use crate::cells::{DenseBoxes, FieldId, column};
-use crate::domains::soma::{self, Element, MatrixAxis};
 use crate::fields::FieldFolder;
+use crate::fields::array_form::ZarrForm;
 use crate::fields::meta;
 use crate::fields::rasters::{self, Rasters};
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
@@ -50,25 +49,21 @@ pub static ZARR_VIEW: View = View {
     ..View::PLAIN
 };
 
-/// Adds the Zarr group of an array, or of a slice of it: whole SOMA data frames and sparse matrices in AnnData's form,
-/// everything else as a group of columns.
+/// Adds the Zarr group of an array, or of a slice of it: a whole array in the form of its domain, everything else as a
+/// group of columns.
 fn add(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
-    let element = if is_slice { None } else { Element::of(fields.schema()) };
+    let form = fields.form.zarr.filter(|_| !is_slice);
     for id in fields.attributes().chain(fields.dimensions()) {
         let field = fields.describe(id);
-        let checked = match element {
-            Some(Element::DataFrame) => anndata::check(&field),
-            _ => zarr::check(&field),
-        };
-        if let Err(reason) = checked {
+        if let Err(reason) = form.map_or(zarr::check as fn(&_) -> _, |form| form.check)(&field) {
             builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
         }
     }
     let this = fields.clone();
-    let make = move || Ok(group_folder(&Arc::new(group(&this, element)?), this.modified));
+    let make = move || Ok(group_folder(&Arc::new(group(&this, form)?), this.modified));
     let whole = Arc::new(LazyFolder::new(fields.modified, make));
     let folder: Arc<dyn Folder> = match fields.schema().is_sparse() {
-        true => Arc::new(ZarrOfTable { fields: fields.clone(), is_annotated: element.is_some(), whole }),
+        true => Arc::new(ZarrOfTable { fields: fields.clone(), is_annotated: form.is_some(), whole }),
         false => whole,
     };
     builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW, folder);
@@ -186,24 +181,16 @@ impl Folder for UncountedMember {
     }
 }
 
-/// Returns the group of an array, with the reason why it is not in AnnData's form, if that could be expected.
-fn group(fields: &FieldFolder, element: Option<Element>) -> Result<zarr::Group> {
-    let array = fields.subarray.array();
-    let annotated = match element {
-        Some(Element::DataFrame) => Some(soma::data_frame(array, None)?.map(|frame| frame.group)),
-        Some(Element::SparseMatrix) => {
-            Some(soma::sparse_matrix(array, [&MatrixAxis::default(); 2])?.and_then(Matrix::group))
-        }
-        Some(Element::DenseMatrix) | None => None,
-    };
-    let reason = match annotated {
+/// Returns the group of an array, with the reason why it is not in this form.
+fn group(fields: &FieldFolder, form: Option<ZarrForm>) -> Result<zarr::Group> {
+    let reason = match form.map(|form| (form.make)(fields.subarray.array())).transpose()? {
         Some(Ok(group)) => return Ok(group),
-        Some(Err(reason)) => Some(reason.to_string()),
+        Some(Err(reason)) => Some(reason),
         None => None,
     };
     let mut group = zarr::zarr(&columns(fields)?);
     if let Some(reason) = reason {
-        group.leave_out(ANNOTATED, reason);
+        group.leave_out(ANNOTATED, reason.to_string());
     }
     Ok(group)
 }

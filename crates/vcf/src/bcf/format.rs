@@ -35,14 +35,7 @@ impl Vectors {
         integers: &mut Vec<i32>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let push = |value: &LineValue<'_>, all: &mut Vec<i32>, text: &mut Vec<u8>| {
-            let before = all.len();
-            push_integers(value, ENDS, all, text)?;
-            if all.len() == before {
-                all.push(MISSING_INTEGER);
-            }
-            Ok(())
-        };
+        let push = or_missing(push_integers, MISSING_INTEGER);
         let length = self.fill((samples, field, count), INTEGER_END, integers, push, out.len())?;
         typed::append_integers(length, integers, out);
         Ok(())
@@ -60,14 +53,7 @@ impl Vectors {
         floats: &mut Vec<u32>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let push = |value: &LineValue<'_>, all: &mut Vec<u32>, text: &mut Vec<u8>| {
-            let before = all.len();
-            push_floats(value, ENDS, all, text)?;
-            if all.len() == before {
-                all.push(MISSING_FLOAT);
-            }
-            Ok(())
-        };
+        let push = or_missing(push_floats, MISSING_FLOAT);
         let length = self.fill((samples, field, count), FLOAT_END, floats, push, out.len())?;
         typed::append_floats(length, floats, out);
         Ok(())
@@ -155,6 +141,24 @@ impl Vectors {
             }
         }
         Ok(longest)
+    }
+}
+
+/// Appends the values of a sample to those of others.
+type Push<T> = fn(&LineValue<'_>, &[u8], &mut Vec<T>, &mut Vec<u8>) -> Result<()>;
+
+/// Changes `push` so that it appends `missing` for a sample without values.
+fn or_missing<T>(push: Push<T>, missing: T) -> impl Fn(&LineValue<'_>, &mut Vec<T>, &mut Vec<u8>) -> Result<()>
+where
+    T: Copy,
+{
+    move |value, all, text| {
+        let before = all.len();
+        push(value, ENDS, all, text)?;
+        if all.len() == before {
+            all.push(missing);
+        }
+        Ok(())
     }
 }
 

@@ -30,7 +30,7 @@ impl Display for FieldOf<'_> {
 
 /// The parts of a record whose sizes are only known after writing them.
 #[derive(Default)]
-struct Parts {
+struct RecordParts {
     shared: Vec<u8>,
     of_samples: Vec<u8>,
     /// The number of positions.
@@ -45,7 +45,7 @@ struct Parts {
 /// Memory: a few times the longest line.
 pub struct BcfRecords<'h> {
     header: &'h BcfHeader,
-    parts: Parts,
+    parts: RecordParts,
     contig: KnownNames<i32>,
     filters: KnownNames<i32>,
     info: KnownNames<(i32, Kind)>,
@@ -61,7 +61,7 @@ impl<'h> BcfRecords<'h> {
     pub fn new(header: &'h BcfHeader) -> Self {
         BcfRecords {
             header,
-            parts: Parts::default(),
+            parts: RecordParts::default(),
             contig: KnownNames::default(),
             filters: KnownNames::default(),
             info: KnownNames::default(),
@@ -173,7 +173,7 @@ impl<'h> BcfRecords<'h> {
     }
 }
 
-impl Parts {
+impl RecordParts {
     /// Appends the alleles. The reference allele determines the number of positions, unless an `END` does.
     fn append_alleles(&mut self, alleles: &[&[u8]]) {
         let shown = |allele: &&'_ [u8]| if allele.is_empty() { MISSING.len() } else { allele.len() };
@@ -196,7 +196,7 @@ fn append_parts(
     position: i32,
     quality: u32,
     samples: usize,
-    parts: &Parts,
+    parts: &RecordParts,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let too_many = |what: &str| Error::unsupported(format!("a record of BCF with so many {what}"));

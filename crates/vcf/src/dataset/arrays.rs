@@ -18,7 +18,7 @@ use tilefs_storage::EntryKey;
 use tilefs_threads::cancellation;
 
 use crate::header::Header;
-use crate::layout::{Contigs, Layout, sample_numbers};
+use crate::layout::{Contigs, DatasetLayout, sample_numbers};
 use crate::tabix::IndexFormat;
 
 /// The attribute of the headers, and the dimension of their samples.
@@ -35,7 +35,7 @@ const MAX_LIST: u64 = 256 << 20;
 pub struct VariantDataset {
     pub data: Arc<Array>,
     headers: Arc<Array>,
-    pub layout: Layout,
+    pub layout: DatasetLayout,
     /// The names of samples and contigs in layouts 2 and 3, loaded on first use.
     numbered: SingleFlight<Arc<Numbered>>,
 }
@@ -361,7 +361,7 @@ pub fn extent_attributes(version: u32) -> [&'static str; 2] {
     if version == 2 { ["pos", "real_end"] } else { ["real_start_pos", "end_pos"] }
 }
 
-fn layout_of(metadata: &Metadata, version: u32) -> Result<Layout> {
+fn layout_of(metadata: &Metadata, version: u32) -> Result<DatasetLayout> {
     let number = |key: &str| {
         let value = metadata.get(key).filter(|value| value.datatype == Datatype::UInt32 && value.count == 1);
         let bytes = value.and_then(|value| value.bytes()?.first_chunk().copied());
@@ -371,7 +371,7 @@ fn layout_of(metadata: &Metadata, version: u32) -> Result<Layout> {
     if stated != version {
         return Err(Error::damaged(format!("dimensions of layout {version}, where the metadata say {stated}")));
     }
-    Layout::new(version, number("anchor_gap")?)
+    DatasetLayout::new(version, number("anchor_gap")?)
 }
 
 /// Returns the bytes of a list in the metadata.

@@ -11,7 +11,7 @@ use tilefs_reader::{RowBatch, RowReader, Values};
 
 use super::arrays::{Sample, VariantDataset, extent_attributes};
 use super::contigs::CONTIG;
-use crate::layout::{CellPositions, Layout, Window};
+use crate::layout::{CellPositions, DatasetLayout, PositionWindow};
 use crate::merge::FileRecord;
 use crate::record::Record;
 
@@ -28,11 +28,11 @@ pub struct SampleCells {
     numbers: HashMap<Vec<u8>, u32>,
     /// `None` for all samples.
     ranges: Option<Vec<CoordinateRange>>,
-    fields: FieldNames,
+    fields: AttributeNames,
 }
 
 /// The names of the columns to read.
-struct FieldNames {
+struct AttributeNames {
     coordinate: &'static str,
     start: &'static str,
     end: &'static str,
@@ -44,25 +44,25 @@ struct FieldNames {
 
 /// A window of records on one contig.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct RecordSpan {
     /// The contig; `None` for positions without a contig, which may not have records.
     pub contig: Option<Arc<[u8]>>,
     /// The position in the dataset at which the contig begins; 0 in layout 4.
     pub contig_start: u32,
     /// The window, in positions of the dataset.
-    pub window: Window,
+    pub window: PositionWindow,
 }
 
-impl Span {
+impl RecordSpan {
     /// Returns whether it has all positions of a contig in layout 4.
     fn is_whole(&self) -> bool {
-        let Window { starts, least_end, anchored_at } = &self.window;
+        let PositionWindow { starts, least_end, anchored_at } = &self.window;
         *starts == (0..=u32::MAX) && *least_end == 0 && anchored_at.is_none()
     }
 
     /// Returns whether one query can find the records of this span and of another one, without others between them: in
     /// layout 4, a query has ranges of contigs and ranges of positions, and finds every combination.
-    pub fn can_join(&self, other: &Span, layout: &Layout) -> bool {
+    pub fn can_join(&self, other: &RecordSpan, layout: &DatasetLayout) -> bool {
         layout.version() < 4 || self.contig == other.contig || self.is_whole() && other.is_whole()
     }
 }
@@ -70,12 +70,12 @@ impl Span {
 /// The cells that the search for the records of some spans visits.
 pub struct SpanCells {
     reader: RowReader,
-    spans: Vec<Span>,
+    spans: Vec<RecordSpan>,
 }
 
 impl SpanCells {
     /// Returns the spans.
-    pub fn spans(&self) -> &[Span] {
+    pub fn spans(&self) -> &[RecordSpan] {
         &self.spans
     }
 
@@ -116,8 +116,8 @@ struct VisitedRange<'s> {
 struct VisitedRanges<'s>(Vec<VisitedRange<'s>>);
 
 impl<'s> VisitedRanges<'s> {
-    fn new(spans: &'s [Span], layout: &Layout) -> Self {
-        let range = |(span, one): (usize, &'s Span)| {
+    fn new(spans: &'s [RecordSpan], layout: &DatasetLayout) -> Self {
+        let range = |(span, one): (usize, &'s RecordSpan)| {
             let (low, high) = layout.coordinates(&one.window).into_inner();
             let contig = one.contig.as_deref().filter(|_| layout.version() == 4).unwrap_or_default();
             VisitedRange { contig, low, high, span, reach: high }
@@ -146,7 +146,7 @@ impl<'s> VisitedRanges<'s> {
 pub struct WindowRecords {
     batches: Vec<RowBatch>,
     order: Vec<RecordKey>,
-    spans: Vec<Span>,
+    spans: Vec<RecordSpan>,
     /// The reader of the batches, which locates the stored cell of a row.
     reader: RowReader,
 }
@@ -185,7 +185,7 @@ impl SampleCells {
             });
             found.collect()
         };
-        let fields = FieldNames { coordinate, start, end, info: of_kind("info_"), format: of_kind("fmt_") };
+        let fields = AttributeNames { coordinate, start, end, info: of_kind("info_"), format: of_kind("fmt_") };
         let own = fields.info.iter().chain(&fields.format).map(|(attribute, _)| attribute.as_str());
         let fixed = [SAMPLE, coordinate, start, end, "qual", "alleles", "id", "filter_ids", "info", "fmt"];
         let mut names: Vec<&str> = fixed.into_iter().chain(own).collect();
@@ -200,13 +200,13 @@ impl SampleCells {
     ///
     /// # Errors
     /// Fails if the R-trees cannot be read.
-    pub fn find(&self, spans: Vec<Span>) -> Result<SpanCells> {
+    pub fn find(&self, spans: Vec<RecordSpan>) -> Result<SpanCells> {
         let layout = &self.dataset.layout;
         let mut contigs: Vec<&Arc<[u8]>> = spans.iter().filter_map(|span| span.contig.as_ref()).collect();
         contigs.dedup();
         let has_several_contigs = layout.version() == 4 && contigs.len() > 1;
         let range = |low: Scalar, high: Scalar| CoordinateRange { low: Some(low), high: Some(high), step: 1 };
-        let visited = |span: &Span| {
+        let visited = |span: &RecordSpan| {
             let (low, high) = layout.coordinates(&span.window).into_inner();
             range(Scalar::Unsigned(low.into()), Scalar::Unsigned(high.into()))
         };
@@ -270,7 +270,7 @@ impl SampleCells {
             let contig = contigs.map_or(only_contig, |contigs| contigs.get(row).unwrap_or_default());
             let row = u32::try_from(row).map_err(|_| Error::internal("a batch of 2^32 rows"))?;
             for span in visited.of(contig, cell.coordinate) {
-                let Some(Span { window, .. }) = records.spans.get(span) else { continue };
+                let Some(RecordSpan { window, .. }) = records.spans.get(span) else { continue };
                 let is_wanted = layout.is_in_window(window, cell);
                 if is_wanted.map_err(|error| records.locate(error, number, row).in_field(fields.coordinate))? {
                     let unknown = || {
@@ -318,7 +318,7 @@ impl SampleCells {
                     let reason = format!("a record from {} to {end}, where its contig is not", key.start);
                     Error::damaged(reason).in_field(self.fields.start)
                 };
-                let Span { contig, contig_start, .. } = records.spans.get(key.span as usize).ok_or_else(lost)?;
+                let RecordSpan { contig, contig_start, .. } = records.spans.get(key.span as usize).ok_or_else(lost)?;
                 let record = Record {
                     contig: contig.as_deref().ok_or_else(misplaced)?,
                     start: key.start.checked_sub(*contig_start).ok_or_else(misplaced)?,
@@ -395,7 +395,7 @@ struct BatchColumns<'b> {
 }
 
 impl<'b> BatchColumns<'b> {
-    fn new(batch: &'b RowBatch, fields: &'b FieldNames) -> Result<Self> {
+    fn new(batch: &'b RowBatch, fields: &'b AttributeNames) -> Result<Self> {
         let own = |names: &'b [(String, Vec<u8>)]| {
             let columns = names.iter().map(|(attribute, name)| Ok((name.as_slice(), batch.column(attribute)?)));
             columns.collect::<Result<Vec<_>>>()
@@ -431,13 +431,13 @@ mod tests {
             version in 2u32..=4,
             spans in prop::collection::vec((0usize..3, 0u32..200, 0u32..60, prop::option::of(0u32..200)), 0..20),
         ) {
-            let layout = Layout::new(version, 30).unwrap();
+            let layout = DatasetLayout::new(version, 30).unwrap();
             let contigs: [Arc<[u8]>; 3] = [b"a", b"b", b"c"].map(|name| Arc::from(&name[..]));
             let span = |(contig, first, length, anchored_at): (usize, u32, u32, Option<u32>)| {
-                let window = Window { starts: first..=first + length, least_end: 0, anchored_at };
-                Span { contig: Some(contigs[contig].clone()), contig_start: 0, window }
+                let window = PositionWindow { starts: first..=first + length, least_end: 0, anchored_at };
+                RecordSpan { contig: Some(contigs[contig].clone()), contig_start: 0, window }
             };
-            let spans: Vec<Span> = spans.into_iter().map(span).collect();
+            let spans: Vec<RecordSpan> = spans.into_iter().map(span).collect();
             let visited = VisitedRanges::new(&spans, &layout);
             for contig in &contigs {
                 for coordinate in 0..300 {

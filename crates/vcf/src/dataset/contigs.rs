@@ -12,7 +12,7 @@ use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_threads::cancellation;
 
 use super::arrays::{Sample, VariantDataset};
-use crate::layout::{Contigs, Stretch};
+use crate::layout::{ContigStretch, Contigs};
 
 /// The dimension of contigs in layout 4, and its number.
 pub const CONTIG: &str = "contig";
@@ -53,7 +53,7 @@ pub fn occupied_contigs<'h>(
     };
     let found = stretches_of_cells(dataset, samples, is_all, &numbered.contigs)?;
     let (mut by_name, mut gaps) = (HashMap::new(), Vec::new());
-    for Stretch { contig, positions } in found.into_values() {
+    for ContigStretch { contig, positions } in found.into_values() {
         match contig {
             Some(name) => _ = by_name.insert(name, positions),
             None => gaps.push(OccupiedContig { name: None, positions }),
@@ -121,8 +121,8 @@ fn stretches_of_cells<'c>(
     samples: &[Sample],
     is_all: bool,
     contigs: &'c Contigs,
-) -> Result<BTreeMap<u32, Stretch<'c>>> {
-    let mut found: BTreeMap<u32, Stretch<'c>> = BTreeMap::new();
+) -> Result<BTreeMap<u32, ContigStretch<'c>>> {
+    let mut found: BTreeMap<u32, ContigStretch<'c>> = BTreeMap::new();
     let dimension = dataset.position_dimension();
     let rows = rows_of(dataset, dimension, samples, is_all, |samples| vec![samples, None])?;
     let several = rows.within_boxes(POSITION_AXIS, |range| {

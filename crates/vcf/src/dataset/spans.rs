@@ -9,11 +9,11 @@ use tilefs_format::error::Result;
 use tilefs_threads::cancellation;
 
 use super::arrays::{Sample, VariantDataset};
-use super::cells::Span;
+use super::cells::RecordSpan;
 use super::contigs::{NAMES_OF_A_CHECK, OccupiedContig, has_records, occupied_contigs, with_records};
 use super::regions::{ALL, Region, WrittenRegion, disjoint};
 use crate::header::Header;
-use crate::layout::Window;
+use crate::layout::PositionWindow;
 
 /// The samples of a file, and its header.
 #[derive(Clone, Copy)]
@@ -37,13 +37,13 @@ impl FileSamples<'_> {
     ///
     /// # Errors
     /// Fails if a footer, an R-tree or a coordinate cannot be read.
-    pub fn spans_of_all(&self) -> Result<Vec<Span>> {
+    pub fn spans_of_all(&self) -> Result<Vec<RecordSpan>> {
         let occupied = occupied_contigs(self.dataset, self.samples, self.is_all, self.header.contigs())?;
         let is_numbered = self.dataset.numbered()?.is_some();
         let span = |OccupiedContig { name, positions }: OccupiedContig| {
             let contig_start = if is_numbered && name.is_some() { *positions.start() } else { 0 };
-            let window = Window { starts: positions, least_end: 0, anchored_at: None };
-            Span { contig: name.map(Arc::from), contig_start, window }
+            let window = PositionWindow { starts: positions, least_end: 0, anchored_at: None };
+            RecordSpan { contig: name.map(Arc::from), contig_start, window }
         };
         Ok(occupied.into_iter().map(span).collect())
     }
@@ -80,7 +80,7 @@ impl FileSamples<'_> {
     ///
     /// # Errors
     /// Fails if the contigs of the dataset cannot be read.
-    pub fn spans_of(&self, regions: &[Region]) -> Result<Vec<Span>> {
+    pub fn spans_of(&self, regions: &[Region]) -> Result<Vec<RecordSpan>> {
         let mut spans = Vec::new();
         let before = [None].into_iter().chain(regions.iter().map(Some));
         for (region, before) in regions.iter().zip(before) {
@@ -93,7 +93,7 @@ impl FileSamples<'_> {
 
     /// Adds the windows of a region. Leaves out records that overlap the previous region on the same contig, if there is
     /// one.
-    fn add_spans(&self, region: &Region, before: Option<&Region>, spans: &mut Vec<Span>) -> Result<()> {
+    fn add_spans(&self, region: &Region, before: Option<&Region>, spans: &mut Vec<RecordSpan>) -> Result<()> {
         let (contig_start, positions): (u32, RangeInclusive<u32>) = match self.dataset.numbered()? {
             None => (0, region.positions.clone()),
             Some(numbered) => {
@@ -104,7 +104,7 @@ impl FileSamples<'_> {
             }
         };
         let windows = match region.positions == ALL {
-            true => vec![Window { starts: positions, least_end: 0, anchored_at: None }],
+            true => vec![PositionWindow { starts: positions, least_end: 0, anchored_at: None }],
             false => {
                 // A record that overlaps both regions begins at the end of the previous one or earlier.
                 let first = before.map_or(0, |before| before.positions.end().saturating_add(1));
@@ -112,10 +112,14 @@ impl FileSamples<'_> {
             }
         };
         let contig = match spans.last() {
-            Some(Span { contig: Some(last), .. }) if **last == *region.contig => last.clone(),
+            Some(RecordSpan { contig: Some(last), .. }) if **last == *region.contig => last.clone(),
             _ => Arc::from(region.contig.as_slice()),
         };
-        spans.extend(windows.into_iter().map(|window| Span { contig: Some(contig.clone()), contig_start, window }));
+        spans.extend(windows.into_iter().map(|window| RecordSpan {
+            contig: Some(contig.clone()),
+            contig_start,
+            window,
+        }));
         Ok(())
     }
 
@@ -124,7 +128,7 @@ impl FileSamples<'_> {
     ///
     /// # Errors
     /// Fails if a footer, an R-tree or a coordinate cannot be read.
-    pub fn unnamed_contigs(&self, spans: &[Span], are_occupied: bool) -> Result<Vec<Vec<u8>>> {
+    pub fn unnamed_contigs(&self, spans: &[RecordSpan], are_occupied: bool) -> Result<Vec<Vec<u8>>> {
         let contigs = spans.iter().filter_map(|span| Some((span.contig_start, span.contig.as_deref()?)));
         let mut shown: Vec<(u32, &[u8])> = contigs.collect();
         shown.dedup();

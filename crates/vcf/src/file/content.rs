@@ -14,8 +14,8 @@ use tilefs_reader::array::IndexKey;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
 
-use super::records::{Piece, VariantText};
-use super::windows::{PIECE, Walk};
+use super::records::{TextPiece, VariantText};
+use super::windows::{PIECE, RecordWalk};
 use crate::tabix::{IndexFormat, csi_of_bcf, tabix};
 
 /// Number of pieces that are cached for reads at nearby offsets.
@@ -31,7 +31,7 @@ impl VariantText {
         let (head, owner) = (self.head()?, self.indexes().new_owner());
         let saved = &self.dataset.data.context().saved;
         let key = self.dataset.saved_key(self.description(), &head)?;
-        let encode = |(pieces, length): &(Vec<Piece>, u64)| encode(pieces, *length);
+        let encode = |(pieces, length): &(Vec<TextPiece>, u64)| encode(pieces, *length);
         let (pieces, length) = saved.get_or_make(key, |bytes| self.decode(bytes), encode, || self.measure(owner))?;
         if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
@@ -49,7 +49,7 @@ impl VariantText {
     /// Fails if the header is missing.
     pub fn forward(self: Arc<Self>, remark: &Arc<OnceLock<String>>) -> Result<Box<dyn Forward>> {
         let (head, remark) = (Some(self.head()?), remark.clone());
-        let (walk, ready, spans) = (Walk::new(self), VecDeque::new(), BTreeSet::new());
+        let (walk, ready, spans) = (RecordWalk::new(self), VecDeque::new(), BTreeSet::new());
         Ok(Box::new(InSequence { head, walk, ready, spans, remark }))
     }
 
@@ -67,7 +67,7 @@ impl VariantText {
 
     /// Divides pieces into groups of at most about [`PIECE`] bytes that one query can find; returns the number of the
     /// first piece of each. `length` is that of the text of all pieces.
-    fn groups(&self, pieces: &[Piece], length: u64) -> Vec<usize> {
+    fn groups(&self, pieces: &[TextPiece], length: u64) -> Vec<usize> {
         let layout = &self.dataset.layout;
         // A contig that has other pieces is not whole in one of these.
         let is_whole = |number: usize| {
@@ -92,9 +92,9 @@ impl VariantText {
     }
 
     /// Returns all pieces, and the length of their text. Caches the first ones under the number of `owner`.
-    fn measure(self: &Arc<Self>, owner: u64) -> Result<(Vec<Piece>, u64)> {
+    fn measure(self: &Arc<Self>, owner: u64) -> Result<(Vec<TextPiece>, u64)> {
         let most = self.dataset.data.context().budget().text_pieces() as u64;
-        let (mut pieces, mut length, mut walk) = (Vec::new(), 0u64, Walk::new(self.clone()));
+        let (mut pieces, mut length, mut walk) = (Vec::new(), 0u64, RecordWalk::new(self.clone()));
         while let Some(made) = walk.next()? {
             for (piece, text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {
                 let (place, size) = (length, text.len());
@@ -103,7 +103,7 @@ impl VariantText {
                     let key = IndexKey::TextPiece(owner, pieces.len() as u64);
                     self.indexes().get_or_load(key, || Ok((text, size)))?;
                 }
-                pieces.push(Piece { place, ..piece });
+                pieces.push(TextPiece { place, ..piece });
             }
         }
         self.dataset.data.context().saved.note_measured(walk.records);
@@ -111,16 +111,21 @@ impl VariantText {
     }
 
     /// Decodes pieces that an earlier mount has saved; `None` if they are malformed.
-    fn decode(&self, bytes: &[u8]) -> Option<(Vec<Piece>, u64)> {
+    fn decode(&self, bytes: &[u8]) -> Option<(Vec<TextPiece>, u64)> {
         let (numbers, []) = bytes.as_chunks() else { return None };
         let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
         let (length, rest) = numbers.split_first()?;
         let (found, []) = rest.as_chunks::<4>() else { return None };
         let piece = |[span, first, last, place]: &[u64; 4]| {
             let span = usize::try_from(*span).ok().filter(|span| *span < self.spans.len())?;
-            Some(Piece { span, first: u32::try_from(*first).ok()?, last: u32::try_from(*last).ok()?, place: *place })
+            Some(TextPiece {
+                span,
+                first: u32::try_from(*first).ok()?,
+                last: u32::try_from(*last).ok()?,
+                place: *place,
+            })
         };
-        let pieces = found.iter().map(piece).collect::<Option<Vec<Piece>>>()?;
+        let pieces = found.iter().map(piece).collect::<Option<Vec<TextPiece>>>()?;
         let ascends = pieces
             .windows(2)
             .all(|two| two[0].place < two[1].place && (two[0].span, two[0].last) < (two[1].span, two[1].first));
@@ -131,7 +136,7 @@ impl VariantText {
     }
 }
 
-fn encode(pieces: &[Piece], length: u64) -> Vec<u8> {
+fn encode(pieces: &[TextPiece], length: u64) -> Vec<u8> {
     let numbers =
         pieces.iter().flat_map(|piece| [piece.span as u64, piece.first.into(), piece.last.into(), piece.place]);
     [length].into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect()
@@ -140,7 +145,7 @@ fn encode(pieces: &[Piece], length: u64) -> Vec<u8> {
 /// The bytes of a file, read sequentially.
 struct InSequence {
     head: Option<Vec<u8>>,
-    walk: Walk,
+    walk: RecordWalk,
     ready: VecDeque<Vec<u8>>,
     /// The spans that had records so far.
     spans: BTreeSet<usize>,
@@ -177,7 +182,7 @@ impl Forward for InSequence {
 /// the measuring pass are in the cache of indexes.
 struct TextContent {
     records: Arc<VariantText>,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
     /// The first piece of each group of pieces that are read together.
     groups: Vec<usize>,
     length: u64,

@@ -9,11 +9,11 @@ use tilefs_threads::cancellation;
 
 use crate::bcf::{BcfHeader, BcfRecords};
 use crate::dataset::arrays::{Sample, VariantDataset};
-use crate::dataset::cells::{RecordKey, SampleCells, Span, WindowRecords};
+use crate::dataset::cells::{RecordKey, RecordSpan, SampleCells, WindowRecords};
 use crate::dataset::regions::WrittenRegion;
 use crate::dataset::spans::{FileSamples, SelectedRegions};
 use crate::header::Header;
-use crate::layout::Window;
+use crate::layout::PositionWindow;
 use crate::line::Line;
 use crate::merge::{FileRecord, MergedFile, MergedLines, Merger};
 
@@ -33,7 +33,7 @@ pub enum Encoding {
 /// made, also a window of cells and a few pieces of text.
 pub struct VariantText {
     pub(super) dataset: Arc<VariantDataset>,
-    lines: Lines,
+    lines: RecordLines,
     /// The header of the BCF file, if it is one.
     pub(super) bcf: Option<BcfHeader>,
     pub(super) samples: Vec<Sample>,
@@ -42,11 +42,11 @@ pub struct VariantText {
     /// The regions to which the records are restricted.
     selected: Option<SelectedRegions>,
     /// All spans in order, each as wide as possible.
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<RecordSpan>,
 }
 
 /// The conversion of records to lines.
-enum Lines {
+enum RecordLines {
     /// The records of one sample, each as a line.
     Separate {
         header: Arc<Header>,
@@ -55,26 +55,26 @@ enum Lines {
     Merged(Merger),
 }
 
-impl Lines {
+impl RecordLines {
     fn head(&self) -> Result<Vec<u8>> {
         match self {
-            Lines::Separate { header, sample } => header.text(sample.as_deref()),
-            Lines::Merged(merger) => merger.head(),
+            RecordLines::Separate { header, sample } => header.text(sample.as_deref()),
+            RecordLines::Merged(merger) => merger.head(),
         }
     }
 
     fn header(&self) -> &Header {
         match self {
-            Lines::Separate { header, .. } => header,
-            Lines::Merged(merger) => merger.header(),
+            RecordLines::Separate { header, .. } => header,
+            RecordLines::Merged(merger) => merger.header(),
         }
     }
 
     /// Prepares to make lines.
     fn maker(&self) -> LineMaker<'_> {
         match self {
-            Lines::Separate { header, sample } => LineMaker::Separate { header, has_sample: sample.is_some() },
-            Lines::Merged(merger) => LineMaker::Merged(merger.lines()),
+            RecordLines::Separate { header, sample } => LineMaker::Separate { header, has_sample: sample.is_some() },
+            RecordLines::Merged(merger) => LineMaker::Merged(merger.lines()),
         }
     }
 }
@@ -114,7 +114,7 @@ impl VariantText {
         encoding: Encoding,
     ) -> Result<Self> {
         let header = Arc::new(dataset.header(sample)?);
-        let lines = Lines::Separate { header, sample: sample.has_column().then(|| sample.name.clone()) };
+        let lines = RecordLines::Separate { header, sample: sample.has_column().then(|| sample.name.clone()) };
         Self::new(dataset, lines, std::slice::from_ref(sample), false, regions, encoding)
     }
 
@@ -135,13 +135,13 @@ impl VariantText {
             .iter()
             .zip(headers)
             .map(|(sample, header)| MergedFile { header, sample: sample.has_column().then(|| sample.name.clone()) });
-        let lines = Lines::Merged(Merger::new(files.collect())?);
+        let lines = RecordLines::Merged(Merger::new(files.collect())?);
         Self::new(dataset, lines, samples, is_all, regions, encoding)
     }
 
     fn new(
         dataset: Arc<VariantDataset>,
-        lines: Lines,
+        lines: RecordLines,
         samples: &[Sample],
         is_all: bool,
         regions: Option<&[WrittenRegion]>,
@@ -189,7 +189,7 @@ impl VariantText {
         let mut pieces = Vec::new();
         for own in keys.chunk_by(|one, next| one.span == next.span) {
             let [Some(low), Some(high)] = [own.first(), own.last()] else { continue };
-            let piece = Piece { span: first + low.span as usize, first: low.start, last: high.start, place: 0 };
+            let piece = TextPiece { span: first + low.span as usize, first: low.start, last: high.start, place: 0 };
             pieces.push((piece, self.text_of(records, own)?));
         }
         Ok(pieces)
@@ -212,11 +212,11 @@ impl VariantText {
     }
 
     /// Returns the bytes of consecutive pieces.
-    pub(super) fn text(&self, pieces: &[Piece]) -> Result<Vec<u8>> {
-        let span = |piece: &Piece| {
+    pub(super) fn text(&self, pieces: &[TextPiece]) -> Result<Vec<u8>> {
+        let span = |piece: &TextPiece| {
             let span = self.spans.get(piece.span).ok_or_else(|| Error::internal("a piece of no contig"))?;
-            let window = Window { starts: piece.first..=piece.last, ..span.window.clone() };
-            Ok(Span { window, ..span.clone() })
+            let window = PositionWindow { starts: piece.first..=piece.last, ..span.window.clone() };
+            Ok(RecordSpan { window, ..span.clone() })
         };
         let cells = self.cells.find(pieces.iter().map(span).collect::<Result<_>>()?)?;
         let records = self.cells.read(cells)?;
@@ -229,7 +229,7 @@ impl VariantText {
 
     /// Describes which records of the dataset these are, and their encoding.
     pub(super) fn description(&self) -> String {
-        let kind = if matches!(self.lines, Lines::Merged(_)) { "merged" } else { "separate" };
+        let kind = if matches!(self.lines, RecordLines::Merged(_)) { "merged" } else { "separate" };
         let encoding = if self.bcf.is_some() { "bcf " } else { "" };
         let mut digest = Sha256::new();
         self.spans.iter().for_each(|span| digest.update(format!("{span:?}")));
@@ -239,7 +239,7 @@ impl VariantText {
 
 /// A range of positions on a contig, and the offset of its text in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct TextPiece {
     /// The number of the span.
     pub span: usize,
     pub first: u32,
@@ -248,4 +248,4 @@ pub(super) struct Piece {
 }
 
 /// A piece and its text.
-pub(super) type MadePiece = (Piece, Vec<u8>);
+pub(super) type MadePiece = (TextPiece, Vec<u8>);

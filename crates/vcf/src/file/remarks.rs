@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use tilefs_format::error::Result;
+use tilefs_storage::misspelt::wrong_letters;
 
 use crate::dataset::regions::Region;
 use crate::dataset::spans::{FileSamples, SelectedRegions};
@@ -12,9 +13,6 @@ const NAMED: usize = 3;
 
 /// Number of contigs of a header that are compared with a misspelt name letter by letter.
 const COMPARED: usize = 10_000;
-
-/// Maximum number of wrong letters in a misspelt name.
-const MAX_WRONG: usize = 2;
 
 impl FileSamples<'_> {
     /// Returns a remark about a file of some regions, or of everything, given the contigs on which it has records: it
@@ -83,12 +81,6 @@ impl FileSamples<'_> {
             near.min_by_key(|(wrong, _)| *wrong).map(|(_, name)| name.into_owned())
         })
     }
-}
-
-/// Returns the number of wrong letters in a misspelt name, ignoring case; `None` if there are too many.
-fn wrong_letters(wanted: &str, name: &str) -> Option<usize> {
-    let wrong = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
-    (wrong <= MAX_WRONG && wrong < wanted.chars().count()).then_some(wrong)
 }
 
 /// Returns the name that references give to the same contig: `chr1` and `1` are one, and so are `chrM` and `MT`.

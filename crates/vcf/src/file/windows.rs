@@ -10,8 +10,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::records::{MadePiece, VariantText};
-use crate::dataset::cells::{RecordKey, Span, SpanCells, WindowRecords};
-use crate::layout::Window;
+use crate::dataset::cells::{RecordKey, RecordSpan, SpanCells, WindowRecords};
+use crate::layout::PositionWindow;
 
 /// Number of cells of a window: the first number or, if more, the second one for each sample.
 const WINDOW_CELLS: u64 = 1 << 16;
@@ -29,7 +29,7 @@ const FIRST_WINDOW: u32 = 1 << 16;
 pub(super) const PIECE: usize = 1 << 20;
 
 /// Reads all records in order, and makes their lines.
-pub(super) struct Walk {
+pub(super) struct RecordWalk {
     pub records_of: Arc<VariantText>,
     /// The number of the first span that no window has covered yet.
     span: usize,
@@ -54,10 +54,10 @@ pub(super) struct Walk {
 /// The most times by which the width of a window grows.
 const GROWTH: u64 = 8;
 
-impl Walk {
+impl RecordWalk {
     pub(super) fn new(records_of: Arc<VariantText>) -> Self {
         let text_of_position = 64 + 8 * records_of.samples.len();
-        let mut walk = Walk {
+        let mut walk = RecordWalk {
             records_of,
             span: 0,
             next: None,
@@ -179,13 +179,13 @@ impl Walk {
     }
 
     /// Returns the spans of the next window, which begins at a position: several whole ones or a part of one.
-    fn spans_from(&self, first: u32) -> Vec<Span> {
+    fn spans_from(&self, first: u32) -> Vec<RecordSpan> {
         let VariantText { spans, dataset, .. } = &*self.records_of;
         let rest = spans.get(self.span..).unwrap_or_default();
         let Some(span) = rest.first() else { return Vec::new() };
         if first == *span.window.starts.start() {
             let joined = rest.iter().take_while(|other| span.can_join(other, &dataset.layout));
-            let joined: Vec<Span> = joined.take(self.together).cloned().collect();
+            let joined: Vec<RecordSpan> = joined.take(self.together).cloned().collect();
             if joined.len() > 1 {
                 return joined;
             }
@@ -198,7 +198,7 @@ impl Walk {
             let last = width.and_then(|width| first.checked_add(width)).unwrap_or(u32::MAX);
             starts = first..=last.min(*starts.end());
         }
-        vec![Span { window: Window { starts, ..span.window.clone() }, ..span.clone() }]
+        vec![RecordSpan { window: PositionWindow { starts, ..span.window.clone() }, ..span.clone() }]
     }
 
     /// Rejects a window of too many cells.

@@ -21,10 +21,10 @@ impl Kinds {
         let Some((reference, others)) = alleles.split_first() else { return kinds };
         for other in others {
             match kind(reference, other) {
-                Kind::Reference => continue,
-                Kind::Substitution => kinds.has_substitution = true,
-                Kind::Indel => kinds.has_indel = true,
-                Kind::Other => {}
+                AlleleKind::Reference => continue,
+                AlleleKind::Substitution => kinds.has_substitution = true,
+                AlleleKind::Indel => kinds.has_indel = true,
+                AlleleKind::Other => {}
             }
             kinds.has_variant = true;
         }
@@ -33,7 +33,7 @@ impl Kinds {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AlleleKind {
     Reference,
     Substitution,
     Indel,
@@ -41,28 +41,28 @@ enum Kind {
 }
 
 /// Returns the kind of an alternative allele.
-fn kind(reference: &[u8], other: &[u8]) -> Kind {
+fn kind(reference: &[u8], other: &[u8]) -> AlleleKind {
     match other {
-        b"*" => return Kind::Other,
-        b"<X>" | b"<*>" | b"<NON_REF>" => return Kind::Reference,
-        [b'<' | b'[' | b']', ..] | [.., b'[' | b']'] => return Kind::Other,
-        [b'.' | b'X'] if reference.len() == 1 => return Kind::Reference,
+        b"*" => return AlleleKind::Other,
+        b"<X>" | b"<*>" | b"<NON_REF>" => return AlleleKind::Reference,
+        [b'<' | b'[' | b']', ..] | [.., b'[' | b']'] => return AlleleKind::Other,
+        [b'.' | b'X'] if reference.len() == 1 => return AlleleKind::Reference,
         _ => {}
     }
     let same = |pair: &(&u8, &u8)| pair.0.eq_ignore_ascii_case(pair.1);
     let before = reference.iter().zip(other).take_while(same).count();
     let (reference, other) = (&reference[before..], &other[before..]);
     if reference.is_empty() || other.is_empty() {
-        return if reference.len() == other.len() { Kind::Reference } else { Kind::Indel };
+        return if reference.len() == other.len() { AlleleKind::Reference } else { AlleleKind::Indel };
     }
     // Each has at least one base left, and these differ.
     let behind = reference[1..].iter().rev().zip(other[1..].iter().rev()).take_while(same).count();
     let (reference, other) = (&reference[..reference.len() - behind], &other[..other.len() - behind]);
     let is_anchored = || reference.last().zip(other.last()).is_some_and(|pair| same(&pair));
     match (reference.len(), other.len()) {
-        (length, other_length) if length == other_length => Kind::Substitution,
-        (1, _) | (_, 1) if is_anchored() => Kind::Indel,
-        _ => Kind::Other,
+        (length, other_length) if length == other_length => AlleleKind::Substitution,
+        (1, _) | (_, 1) if is_anchored() => AlleleKind::Indel,
+        _ => AlleleKind::Other,
     }
 }
 

@@ -11,9 +11,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::super::fields::{INTEGER_END, MISSING_INTEGER, Values};
 use super::super::header::ValueCount;
 use super::super::line::{Allele, LineValue, MISSING, SampleFields, separate};
-use super::genotypes::{is_complete, place};
-use super::info::Alleles;
-use super::{Known, LineRecord, MergedFile, Role};
+use super::genotypes::{Alleles, is_complete, place};
+use super::known::{FieldDefinitions, LineRecord, MergedFile, Role};
 
 /// About how many bytes a missing field takes, for memory.
 const BYTES_OF_A_MISSING_FIELD: usize = 6;
@@ -209,7 +208,7 @@ fn fields_of<'l>(line: &[LineRecord<'l, 'l, 'l>]) -> (Vec<FormatField<'l>>, Vec<
             match fields.get_mut(number) {
                 None => {
                     let is_text = matches!(field.values, Values::Text(_));
-                    let Known { number, role, own, .. } = field.known;
+                    let FieldDefinitions { number, role, own, .. } = field.known;
                     fields.push(FormatField { name: field.name, number, role, count: own.count, is_text });
                 }
                 // The first definition whose number of values depends on alleles takes precedence.

@@ -8,7 +8,6 @@ use tilefs_format::error::{Error, Result};
 use super::super::fields::{Values, unpadded};
 use super::super::header::ValueCount;
 use super::super::line::{MISSING, Placed};
-use super::info::Alleles;
 
 /// Maximum number of values of a field in a line per sample: a record has at most 2^31 bytes in BCF, and memory must be
 /// bounded.
@@ -16,6 +15,14 @@ const MAX_VALUES: usize = 1 << 20;
 
 /// The highest ploidy to try if the genotypes do not determine it.
 const MAX_PLOIDY: usize = 16;
+
+/// The alleles of a record, mapped to those of its line.
+pub(super) struct Alleles<'m> {
+    /// For each allele of the record, its number in the line.
+    pub map: &'m [usize],
+    /// The number of alleles of the line.
+    pub of_line: usize,
+}
 
 /// Arranges the values of a record for its line. Values without a place are left out, and places without a value are
 /// missing. `ploidy` is that of the sample's genotype.

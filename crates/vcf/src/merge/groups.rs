@@ -30,15 +30,15 @@ pub(super) struct Candidate<'a> {
 
 /// The records of one line, at most one per file, in the order of the files.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Group<'a> {
-    pub members: Vec<Member>,
+pub(super) struct LineGroup<'a> {
+    pub members: Vec<GroupedRecord>,
     /// The alleles of the line, the reference first.
     pub alleles: Vec<Cow<'a, [u8]>>,
 }
 
 /// A record of a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct GroupedRecord {
     /// The number of the candidate.
     pub record: usize,
     /// For each allele of the record, its number in the line.
@@ -49,7 +49,7 @@ pub(super) struct Member {
 ///
 /// # Errors
 /// [`Error::Cancelled`] if the reader has given up; other failures are bugs.
-pub(super) fn groups<'a>(candidates: &[Candidate<'a>]) -> Result<Vec<Group<'a>>> {
+pub(super) fn groups<'a>(candidates: &[Candidate<'a>]) -> Result<Vec<LineGroup<'a>>> {
     let are_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
     if let Some(first) = candidates.first().filter(|_| are_alike)
         && let Some(group) = one_line(candidates.len(), &first.alleles)
@@ -79,7 +79,7 @@ pub(super) fn groups<'a>(candidates: &[Candidate<'a>]) -> Result<Vec<Group<'a>>>
 
 /// Returns the line of some records if all have the same alleles and each is from another file; `None` if an allele
 /// occurs twice.
-pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<Group<'a>> {
+pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<LineGroup<'a>> {
     // Repeated alleles of a record share a number.
     let is_distinct = |(number, allele): (usize, &&[u8])| {
         alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
@@ -88,11 +88,11 @@ pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<Group
         return None;
     }
     let map: Rc<[usize]> = (0..alleles.len()).collect();
-    let members = (0..records).map(|record| Member { record, map: map.clone() }).collect();
+    let members = (0..records).map(|record| GroupedRecord { record, map: map.clone() }).collect();
     let shared = shared_end(alleles);
     let own = |allele: &&'a [u8]| Cow::Borrowed(allele.get(..allele.len() - shared).unwrap_or_default());
     let alleles = alleles.iter().map(own).collect();
-    Some(Group { members, alleles })
+    Some(LineGroup { members, alleles })
 }
 
 /// The record's alleles as written; in capitals after a union with alleles in capitals.
@@ -107,11 +107,11 @@ fn next_line(
     written: &mut [Written],
     left: &[usize],
     union: &mut Union,
-) -> Result<Group<'static>> {
+) -> Result<LineGroup<'static>> {
     let lost = || Error::internal("a record that belongs to no line");
     let has_substitution = left.iter().any(|&record| written[record].kinds.has_substitution);
     // The records in the union, with the numbers of their alleles.
-    let mut united: Vec<Member> = Vec::new();
+    let mut united: Vec<GroupedRecord> = Vec::new();
     for &record in left {
         let Written { alleles: own, kinds } = &mut written[record];
         let alleles: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
@@ -123,17 +123,17 @@ fn next_line(
             if union.add(&alleles, &mut map) {
                 own.iter_mut().for_each(|allele| allele.make_ascii_uppercase());
             }
-            united.push(Member { record, map: map.into() });
+            united.push(GroupedRecord { record, map: map.into() });
         }
     }
     let wanted = union.most_frequent();
-    let mut members: Vec<Member> = Vec::new();
+    let mut members: Vec<GroupedRecord> = Vec::new();
     for member in united {
         let is_wanted = match wanted {
             Some(wanted) => member.map.contains(&wanted),
             None => true,
         };
-        let file = |member: &Member| candidates[member.record].file;
+        let file = |member: &GroupedRecord| candidates[member.record].file;
         if is_wanted && members.last().is_none_or(|last| file(last) != file(&member)) {
             members.push(member);
         }
@@ -160,7 +160,7 @@ fn next_line(
     let alleles: Vec<&[u8]> = used.map(|number| union.allele(number)).collect();
     let shared = shared_end(&alleles);
     let own = |allele: &&[u8]| Cow::Owned(allele.get(..allele.len() - shared).unwrap_or_default().to_vec());
-    Ok(Group { members, alleles: alleles.iter().map(own).collect() })
+    Ok(LineGroup { members, alleles: alleles.iter().map(own).collect() })
 }
 
 /// A variant of some files: records with the same alleles in the same order.
@@ -261,7 +261,7 @@ mod tests {
             Candidate { file: file.parse().unwrap(), alleles, stated_end: None }
         });
         let candidates: Vec<_> = candidates.collect();
-        let line = |group: Group<'_>| {
+        let line = |group: LineGroup<'_>| {
             let members = group.members.iter().map(|member| format!("{}{:?}", member.record, &member.map[1..]));
             let alleles = String::from_utf8(group.alleles.join(&b","[..])).unwrap();
             format!("{alleles} {}", members.collect::<Vec<_>>().join(" "))

@@ -8,13 +8,13 @@ use super::super::fields::Values;
 use super::super::header::ValueCount;
 use super::super::line::{InfoField, LineValue, Placed};
 use super::super::record::END;
-use super::genotypes::place;
-use super::{END_NUMBER, Known, KnownField, Role};
+use super::genotypes::{Alleles, place};
+use super::known::{END_NUMBER, FieldDefinitions, KnownField, Role};
 use tilefs_format::error::Result;
 
 /// The INFO fields of one line, field by field.
 #[derive(Default)]
-pub(super) struct Info<'a> {
+pub(super) struct MergedInfo<'a> {
     /// Values of the first record with the field.
     first: Vec<(Name<'a>, LineValue<'a>)>,
     sums: Vec<(Name<'a>, Sum)>,
@@ -34,21 +34,14 @@ enum Sum {
     Floats(Vec<f32>),
 }
 
-/// The alleles of a record, mapped to those of its line.
-pub(super) struct Alleles<'m> {
-    /// For each allele of the record, its number in the line.
-    pub map: &'m [usize],
-    /// The number of alleles of the line.
-    pub of_line: usize,
-}
-
-impl<'a> Info<'a> {
+impl<'a> MergedInfo<'a> {
     /// Adds a field of a record.
     ///
     /// # Errors
     /// Fails if a line would have too many values.
     pub(super) fn add(&mut self, field: &KnownField<'a>, has_samples: bool, alleles: &Alleles<'_>) -> Result<()> {
-        let KnownField { name: text, values, known: Known { number, role, own: definition, merged } } = *field;
+        let KnownField { name: text, values, known: FieldDefinitions { number, role, own: definition, merged } } =
+            *field;
         if has_samples && role == Role::Counted {
             return Ok(());
         }

@@ -13,6 +13,7 @@ mod format;
 mod genotypes;
 mod groups;
 mod info;
+mod known;
 #[cfg(test)]
 mod tests;
 
@@ -21,28 +22,17 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::fields::{FieldValue, MISSING_FLOAT, Values};
-use super::header::Definition;
+use super::fields::MISSING_FLOAT;
 use super::known_names::KnownNames;
 use super::line::{InfoField, Line, LineValue, MISSING, SampleFields};
-use super::record::{END, GENOTYPE};
+use super::record::END;
 use super::{Header, Record};
 use format::FormatFields;
-use groups::{Candidate, Group, Member};
-use info::{Alleles, Info};
-
-/// The INFO fields that are counted from the genotypes of all samples.
-const ALLELE_NUMBER: &[u8] = b"AN";
-const ALLELE_COUNT: &[u8] = b"AC";
-
-/// A file to merge.
-#[derive(Debug, Clone)]
-pub struct MergedFile {
-    /// Its header.
-    pub header: Arc<Header>,
-    /// The name of its sample, if it has a column.
-    pub sample: Option<Vec<u8>>,
-}
+use genotypes::Alleles;
+use groups::{Candidate, GroupedRecord, LineGroup};
+use info::MergedInfo;
+pub use known::MergedFile;
+use known::{ALLELE_COUNT, ALLELE_NUMBER, FieldDefinitions, FieldNumbers, KnownField, LineRecord, Role, known_fields};
 
 /// Merges records of some files. Memory: the name of each file's sample, and the merged header.
 pub struct Merger {
@@ -63,87 +53,15 @@ pub struct FileRecord<'a> {
     pub record: Record<'a>,
 }
 
-/// A field of a record.
-#[derive(Debug, Clone)]
-struct KnownField<'a> {
-    name: &'a [u8],
-    values: Values<'a>,
-    known: Known,
-}
-
-/// The result of looking up the name of a field: its number, its role, and its definitions.
-#[derive(Debug, Clone, Copy)]
-struct Known {
-    /// The number of the name.
-    number: usize,
-    role: Role,
-    /// Its definition in the record's header, and that in the merged header.
-    own: Definition,
-    merged: Definition,
-}
-
-/// Fields that are merged in their own way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Genotype,
-    End,
-    /// An INFO field that is always summed.
-    Summed,
-    /// An INFO field that is summed if there are no genotypes to count it in.
-    Counted,
-    Other,
-}
-
-impl Role {
-    fn of_info(name: &[u8]) -> Self {
-        match name {
-            END => Role::End,
-            b"DP" | b"DP4" => Role::Summed,
-            ALLELE_NUMBER | ALLELE_COUNT => Role::Counted,
-            _ => Role::Other,
-        }
-    }
-
-    fn of_format(name: &[u8]) -> Self {
-        if name == GENOTYPE { Role::Genotype } else { Role::Other }
-    }
-}
-
-/// A record that is part of a line, and its fields.
-struct LineRecord<'r, 'a, 'm> {
-    file: &'m MergedFile,
-    record: &'r Record<'a>,
-    map: &'r [usize],
-    info: &'r [KnownField<'a>],
-    format: &'r [KnownField<'a>],
-}
-
 /// Makes lines of records. Memory: a copy of the names of the fields of a record, for each different header.
 pub struct MergedLines<'m> {
     merger: &'m Merger,
     /// The INFO and the FORMAT fields of a record, for each number of definitions.
-    known: Vec<[KnownNames<Known>; 2]>,
-    names: Names,
+    known: Vec<[KnownNames<FieldDefinitions>; 2]>,
+    names: FieldNumbers,
     /// The number of fields of the last record.
     fields: usize,
     filters: Option<LineFilters<'m>>,
-}
-
-/// The numbers of names of fields.
-struct Names(HashMap<Vec<u8>, usize>);
-
-/// The number of the name `END`, which records may have without storing it.
-const END_NUMBER: usize = 0;
-
-impl Names {
-    fn new() -> Self {
-        Names(HashMap::from([(END.to_vec(), END_NUMBER)]))
-    }
-
-    fn number(&mut self, name: &[u8]) -> usize {
-        let next = self.0.len();
-        *self.0.entry(name.to_vec()).or_insert(next)
-    }
 }
 
 /// The filters of a line whose records have the same ones.
@@ -195,11 +113,11 @@ impl Merger {
 
     /// Prepares to make lines.
     pub fn lines(&self) -> MergedLines<'_> {
-        MergedLines { merger: self, known: Vec::new(), names: Names::new(), fields: 0, filters: None }
+        MergedLines { merger: self, known: Vec::new(), names: FieldNumbers::new(), fields: 0, filters: None }
     }
 
     /// Returns the lines of the records at one position, ordered by file.
-    fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<Group<'a>>> {
+    fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<LineGroup<'a>>> {
         // Most records at a position have the same alleles.
         if let Some(FileRecord { record, .. }) = records.first()
             && records.windows(2).all(|two| two[0].file != two[1].file)
@@ -240,7 +158,7 @@ impl Merger {
         fields: &FormatFields<'l>,
         of_line: usize,
     ) -> Result<Vec<InfoField<'l>>> {
-        let mut info = Info::default();
+        let mut info = MergedInfo::default();
         let has_samples = self.columns > 0;
         for LineRecord { file, record, map, info: own, .. } in line {
             let alleles = Alleles { map, of_line };
@@ -301,7 +219,7 @@ impl<'m> MergedLines<'m> {
         Ok(())
     }
 
-    fn line<'l>(&mut self, line: &'l [LineRecord<'l, 'l, 'm>], group: &'l Group<'l>) -> Result<Line<'l>> {
+    fn line<'l>(&mut self, line: &'l [LineRecord<'l, 'l, 'm>], group: &'l LineGroup<'l>) -> Result<Line<'l>> {
         let first = line.first().ok_or_else(|| Error::internal("a line of no record"))?;
         first.record.check_contig()?;
         let (ids, filters) = (ids(line)?, self.filters(line)?);
@@ -333,30 +251,14 @@ impl<'m> MergedLines<'m> {
             self.known.resize_with(number + 1, Default::default);
         }
         let Some([info, format]) = self.known.get_mut(number) else { return Err(Error::internal("no such header")) };
-        let names = &mut self.names;
-        let mut place = 0;
-        let added = record.for_each_info(|FieldValue { name, values }| {
-            let known = info.get(place, name, || {
-                let [own, merged] = [file.header.info(name), merged.info(name)];
-                Ok(Known { number: names.number(name), role: Role::of_info(name), own, merged })
-            })?;
-            place += 1;
-            fields.push(KnownField { name, values, known });
-            Ok(())
-        });
+        let (names, header) = (&mut self.names, &file.header);
+        let find = |name: &[u8]| (Role::of_info(name), [header.info(name), merged.info(name)]);
+        let added = record.for_each_info(known_fields(info, names, fields, find));
         added.in_file(record.place("info")).map_err(of_sample)?;
         let info_end = fields.len();
         if file.sample.is_some() {
-            place = 0;
-            let added = record.for_each_format(|FieldValue { name, values }| {
-                let known = format.get(place, name, || {
-                    let [own, merged] = [file.header.format(name), merged.format(name)];
-                    Ok(Known { number: names.number(name), role: Role::of_format(name), own, merged })
-                })?;
-                place += 1;
-                fields.push(KnownField { name, values, known });
-                Ok(())
-            });
+            let find = |name: &[u8]| (Role::of_format(name), [header.format(name), merged.format(name)]);
+            let added = record.for_each_format(known_fields(format, names, fields, find));
             added.in_file(record.place("fmt")).map_err(of_sample)?;
             if let Some(own) = fields.get_mut(info_end..)
                 && let Some(genotype) = own.iter().position(|field| field.known.role == Role::Genotype)
@@ -399,7 +301,7 @@ impl<'m> MergedLines<'m> {
 }
 
 /// Returns the record of a member of a line.
-fn record_of<'r, 'a>(records: &'r [FileRecord<'a>], member: &Member) -> Result<&'r FileRecord<'a>> {
+fn record_of<'r, 'a>(records: &'r [FileRecord<'a>], member: &GroupedRecord) -> Result<&'r FileRecord<'a>> {
     records.get(member.record).ok_or_else(|| Error::internal("a record that is none"))
 }
 

@@ -11,7 +11,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField};
+use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField, Notation};
+use tilefs_export::content::offsets::{Offsets, wrong_offsets};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
@@ -20,10 +21,11 @@ use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use crate::columns::{FieldColumns, Notation, push_alleles, push_filters, push_id};
+use crate::columns::FieldColumns;
 use crate::dataset::arrays::{VariantDataset, extent_attributes};
 use crate::definitions::{Definitions, FieldKind};
 use crate::layout::Contigs;
+use crate::record_columns::{push_alleles, push_filters, push_id};
 
 /// The bits of a missing quality.
 const MISSING_QUALITY: [u8; 4] = 0x7f80_0001u32.to_le_bytes();
@@ -47,13 +49,13 @@ struct Known {
     /// For each sample the number of its list of filters, if there are several lists.
     filters_of: Option<HashMap<Vec<u8>, usize>>,
     /// `Some` in layouts 2 and 3.
-    numbered: Option<Numbered>,
+    numbered: Option<NumberedNames>,
     /// A digest of all headers.
     digest: String,
 }
 
 /// The names of samples and contigs, which cells refer to by number.
-struct Numbered {
+struct NumberedNames {
     samples: HashMap<u32, Vec<u8>>,
     contigs: Arc<Contigs>,
 }
@@ -100,7 +102,7 @@ impl VariantTables {
         let cells = CallCells::new(self.dataset.clone(), self.known()?.clone(), &stored, origin, notation)?;
         let fixed = cells.fixed.clone();
         let mut computed = ComputedColumns::new(Box::new(cells)).columns()?.into_iter();
-        let mut fixed: Vec<(FixedColumn, Column)> = fixed.into_iter().zip(&mut computed).collect();
+        let mut fixed: Vec<(CommonColumn, Column)> = fixed.into_iter().zip(&mut computed).collect();
         let of_computed = |column| CallColumn { stored: None, column };
         let mut columns = Vec::new();
         for (number, column) in stored.into_iter().enumerate() {
@@ -152,10 +154,10 @@ impl VariantTables {
                 return Err(Error::unsupported(what).in_array(self.dataset.data.path()));
             }
             let filters_of = (definitions.filters().len() > 1).then_some(of_samples);
-            let numbered = self
-                .dataset
-                .numbered()?
-                .map(|numbered| Numbered { samples: numbered.samples_by_number(), contigs: numbered.contigs.clone() });
+            let numbered = self.dataset.numbered()?.map(|numbered| NumberedNames {
+                samples: numbered.samples_by_number(),
+                contigs: numbered.contigs.clone(),
+            });
             let digest = format!("{:?}", digest.finalize());
             Ok(Arc::new(Known { definitions, filters_of, numbered, digest }))
         })
@@ -181,7 +183,7 @@ fn presentation(stored: &Column) -> Presentation {
 
 /// A computed column that does not depend on the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FixedColumn {
+enum CommonColumn {
     Alleles,
     Id,
     Filters,
@@ -191,21 +193,21 @@ enum FixedColumn {
     End,
 }
 
-impl FixedColumn {
+impl CommonColumn {
     /// The columns of every table.
-    const OF_ALL: [FixedColumn; 3] = [FixedColumn::Alleles, FixedColumn::Id, FixedColumn::Filters];
+    const OF_ALL: [CommonColumn; 3] = [CommonColumn::Alleles, CommonColumn::Id, CommonColumn::Filters];
 
     /// The columns of tables of layouts 2 and 3.
-    const OF_NUMBERED: [FixedColumn; 4] =
-        [FixedColumn::Contig, FixedColumn::SampleName, FixedColumn::Start, FixedColumn::End];
+    const OF_NUMBERED: [CommonColumn; 4] =
+        [CommonColumn::Contig, CommonColumn::SampleName, CommonColumn::Start, CommonColumn::End];
 
     /// Returns the attribute beside which the column is, or whose place it takes. Other columns are behind all stored
     /// ones.
     fn attribute(self) -> Option<&'static str> {
         match self {
-            FixedColumn::Alleles => Some("alleles"),
-            FixedColumn::Id => Some("id"),
-            FixedColumn::Filters => Some("filter_ids"),
+            CommonColumn::Alleles => Some("alleles"),
+            CommonColumn::Id => Some("id"),
+            CommonColumn::Filters => Some("filter_ids"),
             _ => None,
         }
     }
@@ -214,15 +216,15 @@ impl FixedColumn {
         let (text, number) = (Datatype::StringUtf8, Datatype::UInt32);
         let list = if notation == Notation::Lists { CellKind::Texts } else { CellKind::Text };
         let (name, datatype, kind) = match self {
-            FixedColumn::Alleles => ("alleles", text, list),
-            FixedColumn::Id => ("id", text, CellKind::Text),
-            FixedColumn::Filters => ("filters", text, list),
-            FixedColumn::Contig => ("contig", text, CellKind::Text),
-            FixedColumn::SampleName => ("sample_name", text, CellKind::Text),
-            FixedColumn::Start => ("pos_start", number, CellKind::Value(4)),
-            FixedColumn::End => ("pos_end", number, CellKind::Value(4)),
+            CommonColumn::Alleles => ("alleles", text, list),
+            CommonColumn::Id => ("id", text, CellKind::Text),
+            CommonColumn::Filters => ("filters", text, list),
+            CommonColumn::Contig => ("contig", text, CellKind::Text),
+            CommonColumn::SampleName => ("sample_name", text, CellKind::Text),
+            CommonColumn::Start => ("pos_start", number, CellKind::Value(4)),
+            CommonColumn::End => ("pos_end", number, CellKind::Value(4)),
         };
-        ComputedField { field: Field::new(name, datatype).with_nullable(self == FixedColumn::Filters), kind }
+        ComputedField { field: Field::new(name, datatype).with_nullable(self == CommonColumn::Filters), kind }
     }
 }
 
@@ -236,16 +238,16 @@ struct CallCells {
     origin: Origin,
     /// All columns: first the fixed ones, then those of INFO fields, then those of FORMAT fields.
     columns: Vec<ComputedField>,
-    fixed: Vec<FixedColumn>,
+    fixed: Vec<CommonColumn>,
     info: FieldColumns,
     format: FieldColumns,
 }
 
 /// The stored values from which columns are computed.
 struct StoredCalls {
-    alleles: Texts,
-    id: Texts,
-    filters: Texts,
+    alleles: StoredTexts,
+    id: StoredTexts,
+    filters: StoredTexts,
     /// The samples: names in layout 4, otherwise numbers.
     samples: Samples,
     /// The first and the last position of each record.
@@ -257,22 +259,22 @@ struct StoredCalls {
 /// The stored fields of one kind.
 struct StoredFields {
     /// The fields without an attribute of their own.
-    blob: Texts,
+    blob: StoredTexts,
     /// The others: the name of each, and its values.
-    own: Vec<(Vec<u8>, Texts)>,
+    own: Vec<(Vec<u8>, StoredTexts)>,
 }
 
 /// The samples of rows.
 enum Samples {
-    Names(Texts),
+    Names(StoredTexts),
     Numbers(Arc<dyn Content>),
 }
 
 /// Stored values of variable length.
-struct Texts {
+struct StoredTexts {
     name: String,
     values: Arc<dyn Content>,
-    offsets: Arc<dyn Content>,
+    offsets: Offsets,
 }
 
 /// The values of some rows.
@@ -281,21 +283,20 @@ struct SomeTexts {
     values: Vec<u8>,
 }
 
-impl Texts {
+impl StoredTexts {
     fn new(column: &Column) -> Result<Self> {
         let name = column.field.name.clone();
         let offsets = column.offsets.clone().ok_or_else(|| Error::internal(format!("no offsets of {name}")))?;
-        Ok(Texts { name, values: column.values.clone(), offsets })
+        Ok(StoredTexts { name, values: column.values.clone(), offsets })
     }
 
     /// Returns the start of the value of each row, and the end of the last.
     fn positions(&self, rows: &Range<u64>) -> Result<Vec<u64>> {
-        let mut bytes = vec![0; 8 * (rows.end - rows.start + 1) as usize];
-        self.offsets.read_at(8 * rows.start, &mut bytes)?;
-        let positions: Vec<u64> = bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let mut positions = vec![0; (rows.end - rows.start + 1) as usize];
+        self.offsets.read_into(rows.start, &mut positions)?;
         match positions.is_sorted() && positions.last().is_some_and(|last| *last <= self.values.len()) {
             true => Ok(positions),
-            false => Err(Error::damaged("offsets of values that decrease").in_field(&self.name)),
+            false => Err(wrong_offsets().in_field(&self.name)),
         }
     }
 
@@ -332,11 +333,13 @@ impl StoredCalls {
             let found = columns.iter().find(|column| column.field.name == name);
             found.ok_or_else(|| Error::internal(format!("no column {name}")))
         };
-        let texts = |name: &str| Texts::new(column(name)?);
+        let texts = |name: &str| StoredTexts::new(column(name)?);
         let fields = |of: FieldKind, blob: &str| {
             let replaced = columns.iter().filter(|column| presentation(column) == Presentation::Replaced);
             let own = replaced.filter_map(|column| match extracted(&column.field.name) {
-                Some((kind, name)) if kind == of => Some(Texts::new(column).map(|own| (name.as_bytes().to_vec(), own))),
+                Some((kind, name)) if kind == of => {
+                    Some(StoredTexts::new(column).map(|own| (name.as_bytes().to_vec(), own)))
+                }
                 _ => None,
             });
             Ok::<_, Error>(StoredFields { own: own.collect::<Result<_>>()?, blob: texts(blob)? })
@@ -358,7 +361,7 @@ impl StoredCalls {
     }
 
     /// Returns all values of variable length.
-    fn texts(&self) -> impl Iterator<Item = &Texts> {
+    fn texts(&self) -> impl Iterator<Item = &StoredTexts> {
         let own = self.info.own.iter().chain(&self.format.own).map(|(_, texts)| texts);
         [&self.alleles, &self.id, &self.filters, &self.info.blob, &self.format.blob].into_iter().chain(own)
     }
@@ -379,8 +382,8 @@ impl CallCells {
         };
         let others = columns.iter().filter(|column| !is_own(column));
         let mut taken: HashSet<String> = others.map(|column| column.field.name.clone()).collect();
-        let of_numbered = known.numbered.iter().flat_map(|_| FixedColumn::OF_NUMBERED);
-        let fixed: Vec<FixedColumn> = FixedColumn::OF_ALL.into_iter().chain(of_numbered).collect();
+        let of_numbered = known.numbered.iter().flat_map(|_| CommonColumn::OF_NUMBERED);
+        let fixed: Vec<CommonColumn> = CommonColumn::OF_ALL.into_iter().chain(of_numbered).collect();
         let mut columns: Vec<ComputedField> = fixed.iter().map(|column| column.field(notation)).collect();
         taken.extend(columns.iter().map(|column| column.field.name.clone()));
         let info = FieldColumns::new(&known.definitions, FieldKind::Info, notation, &mut taken);
@@ -402,7 +405,12 @@ impl CallCells {
     }
 
     /// Calls `push` with each value of some rows. Adds the place of the cell to errors.
-    fn for_each(&self, of: &Texts, rows: &Range<u64>, mut push: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    fn for_each(
+        &self,
+        of: &StoredTexts,
+        rows: &Range<u64>,
+        mut push: impl FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let some = of.read(rows)?;
         for (number, row) in rows.clone().enumerate() {
             push(number, some.get(number)).map_err(|error| self.locate(error, row, &of.name))?;
@@ -411,16 +419,16 @@ impl CallCells {
     }
 
     /// Computes a column that does not depend on the headers.
-    fn compute_fixed(&self, column: FixedColumn, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
+    fn compute_fixed(&self, column: CommonColumn, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let notation = self.notation;
         match column {
-            FixedColumn::Alleles => {
+            CommonColumn::Alleles => {
                 self.for_each(&self.stored.alleles, rows, |_, stored| push_alleles(stored, notation, cells))
             }
-            FixedColumn::Id => self.for_each(&self.stored.id, rows, |_, stored| push_id(stored, notation, cells)),
-            FixedColumn::Filters => self.compute_filters(rows, cells),
-            FixedColumn::SampleName => self.compute_names(rows, cells),
-            FixedColumn::Contig | FixedColumn::Start | FixedColumn::End => self.compute_places(column, rows, cells),
+            CommonColumn::Id => self.for_each(&self.stored.id, rows, |_, stored| push_id(stored, notation, cells)),
+            CommonColumn::Filters => self.compute_filters(rows, cells),
+            CommonColumn::SampleName => self.compute_names(rows, cells),
+            CommonColumn::Contig | CommonColumn::Start | CommonColumn::End => self.compute_places(column, rows, cells),
         }
     }
 
@@ -469,7 +477,7 @@ impl CallCells {
     }
 
     /// Computes the contigs of records, or their positions on these, counted from 1.
-    fn compute_places(&self, column: FixedColumn, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
+    fn compute_places(&self, column: CommonColumn, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
         let numbered = self.known.numbered.as_ref().ok_or_else(|| Error::internal("contigs without positions"))?;
         let [starts, ends] =
             [self.numbers(&self.stored.extents[0], rows)?, self.numbers(&self.stored.extents[1], rows)?];
@@ -484,8 +492,8 @@ impl CallCells {
                 position.map(u32::to_le_bytes).ok_or_else(misplaced)
             };
             match column {
-                FixedColumn::Contig => cells.push(contig),
-                FixedColumn::Start => cells.push(&on_contig(start)?),
+                CommonColumn::Contig => cells.push(contig),
+                CommonColumn::Start => cells.push(&on_contig(start)?),
                 _ => cells.push(&on_contig(end)?),
             }
         }
@@ -569,14 +577,14 @@ impl Compute for CallCells {
             Samples::Numbers(numbers) => ahead(numbers),
         };
         match self.fixed.get(column) {
-            Some(FixedColumn::Alleles) => self.stored.alleles.read_ahead(&rows),
-            Some(FixedColumn::Id) => self.stored.id.read_ahead(&rows),
-            Some(FixedColumn::Filters) => {
+            Some(CommonColumn::Alleles) => self.stored.alleles.read_ahead(&rows),
+            Some(CommonColumn::Id) => self.stored.id.read_ahead(&rows),
+            Some(CommonColumn::Filters) => {
                 samples()?;
                 self.stored.filters.read_ahead(&rows)
             }
-            Some(FixedColumn::SampleName) => samples(),
-            Some(FixedColumn::Contig | FixedColumn::Start | FixedColumn::End) => {
+            Some(CommonColumn::SampleName) => samples(),
+            Some(CommonColumn::Contig | CommonColumn::Start | CommonColumn::End) => {
                 self.stored.extents.iter().try_for_each(ahead)
             }
             None => {

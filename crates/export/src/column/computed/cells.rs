@@ -142,13 +142,13 @@ impl Cells {
         use tilefs_format::datatype::Datatype;
 
         use crate::column::{Column, Elements, Field};
-        use crate::content::Content;
+        use crate::content::offsets::Offsets;
 
         let is_text = matches!(self.kind, CellKind::Text | CellKind::Texts);
         let datatype = if is_text { Datatype::StringUtf8 } else { Datatype::Int32 };
         let field = Field::new(name, datatype).with_values_per_cell(self.kind.values_per_cell());
-        let offsets = |ends: &[u64]| -> Arc<dyn Content> {
-            Arc::new([0].iter().chain(ends).flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>())
+        let offsets = |ends: &[u64]| -> Offsets {
+            Arc::new([0].iter().chain(ends).flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>()).into()
         };
         let (shape, values) = (vec![self.count()], Arc::new(self.values));
         let validity = Arc::new(self.element_validity);

@@ -33,7 +33,7 @@ impl ComputedColumns {
                 CellKind::Numbers(_) => Column::variable(field, shape, values, offsets()).with_elements(elements(None)),
                 CellKind::Texts => {
                     let ends = part(ColumnPart::ElementOffsets, (all.elements + 1).saturating_mul(8));
-                    Column::variable(field, shape, values, offsets()).with_elements(elements(Some(ends)))
+                    Column::variable(field, shape, values, offsets()).with_elements(elements(Some(ends.into())))
                 }
             };
             if column.field.nullable { column.with_validity(part(ColumnPart::Validity, rows)) } else { column }

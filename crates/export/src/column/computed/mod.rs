@@ -33,6 +33,15 @@ const MAX_BLOCKS: u64 = 1 << 14;
 /// Bytes of the cells of recent blocks that are cached.
 const KEPT_BYTES: usize = 8 << 20;
 
+/// The representation of lists in computed columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notation {
+    /// As lists, for formats that have them.
+    Lists,
+    /// As texts, in the notation of their domain.
+    Texts,
+}
+
 /// Computes cells of columns from stored ones.
 pub trait Compute: Send + Sync {
     /// Returns the number of rows.

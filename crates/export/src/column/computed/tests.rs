@@ -8,6 +8,7 @@ use tilefs_format::datatype::Datatype;
 use super::*;
 use crate::column::Column;
 use crate::content::Content;
+use crate::content::offsets::Offsets;
 use crate::testing::{assert_random_access, elements_of_row, lists_of_nullable, read_all};
 
 /// Columns of each kind, computed from the number of a row; `stored` bytes for each row.
@@ -86,11 +87,10 @@ impl Compute for OfNumbers {
 
 /// The contents of a column.
 fn contents(column: &Column) -> Vec<Arc<dyn Content>> {
-    let elements = column
-        .elements
-        .iter()
-        .flat_map(|elements| elements.offsets.iter().cloned().chain([elements.validity.clone()]).collect::<Vec<_>>());
-    let own = [&column.offsets, &column.validity].into_iter().flatten().cloned();
+    let elements = column.elements.iter().flat_map(|elements| {
+        elements.offsets.iter().map(Offsets::content).chain([elements.validity.clone()]).collect::<Vec<_>>()
+    });
+    let own = column.offsets.iter().map(Offsets::content).chain(column.validity.clone());
     [column.values.clone()].into_iter().chain(own).chain(elements).collect()
 }
 

@@ -11,8 +11,9 @@ use crate::memory;
 
 use super::columns::fixed_column::FixedColumn;
 use super::columns::var_column::VarColumn;
+use super::rows::address::Address;
 use super::rows::row_map::RowMap;
-use super::rows::segments::{Address, AddressWriter, RowSegment, Rows};
+use super::rows::segments::{AddressWriter, RowSegment, Rows};
 use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::query::Query;

@@ -7,9 +7,10 @@ use tilefs_format::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;
+use super::address;
+use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use super::credentials::is_sendable;
 use super::environment::{configured, variable};
-use super::{Connection, address, check_address, no_retries, refused, with_scheme};
 use crate::settings::{CloudOptions, Settings};
 use crate::uri::{BucketName, is_name};
 
@@ -23,7 +24,7 @@ const IDENTITY_HEADER_VARIABLE: &str = "IDENTITY_HEADER";
 const CONNECTION_STRING_VARIABLE: &str = "AZURE_STORAGE_CONNECTION_STRING";
 
 /// Creates a client of a container; see [`super::connect`].
-pub fn connect(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
+pub fn connect(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<BucketConnection> {
     let settings = &options.settings;
     let builder = MicrosoftAzureBuilder::new();
     let mut builder = configured(builder, "AZURE_", |builder, key, value| builder.with_config(key, value));
@@ -54,7 +55,7 @@ pub fn connect(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffi
         .with_http_connector(CountingConnector { transport, traffic: traffic.clone() });
     let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).unwrap_or_default();
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
-    Ok(Connection { client: Arc::new(client), region: None, endpoint: format!("{endpoint} {account}") })
+    Ok(BucketConnection { client: Arc::new(client), region: None, endpoint: format!("{endpoint} {account}") })
 }
 
 /// Returns a part of the connection string in the environment.

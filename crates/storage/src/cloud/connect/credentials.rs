@@ -90,14 +90,14 @@ pub async fn body(mut answer: reqwest::Response) -> reqwest::Result<Vec<u8>> {
 }
 
 /// A role to assume.
-pub struct Role<'a> {
+pub struct AssumedRole<'a> {
     pub name: &'a str,
     pub external_id: Option<&'a str>,
     pub session: Option<&'a str>,
     pub region: &'a str,
 }
 
-impl Role<'_> {
+impl AssumedRole<'_> {
     /// Requests credentials of the role from the token service (STS, `AssumeRole`), signed with `taker`'s credentials.
     pub async fn assume(&self, taker: &Credentials) -> Result<Credentials, String> {
         let service = variable("AWS_ENDPOINT_URL_STS");

@@ -10,8 +10,8 @@ use tilefs_format::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;
+use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use super::environment::{configured, file, variable};
-use super::{Connection, check_address, no_retries, refused, with_scheme};
 use crate::secret::{read_private, warn_if_open};
 use crate::settings::CloudOptions;
 use crate::uri::BucketName;
@@ -23,7 +23,7 @@ const GCLOUD_CREDENTIALS: &str = ".config/gcloud/application_default_credentials
 const MOST_KEY_FILE: usize = 64 << 10;
 
 /// Creates a client of a bucket; see [`super::connect`].
-pub fn connect(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
+pub fn connect(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<BucketConnection> {
     let settings = &options.settings;
     let mut builder = GoogleCloudStorageBuilder::new();
     if let Some(file) = variable("SERVICE_ACCOUNT") {
@@ -65,7 +65,7 @@ pub fn connect(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffi
         .with_http_connector(CountingConnector { transport, traffic: traffic.clone() });
     let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl).unwrap_or_default();
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
-    Ok(Connection { client: Arc::new(client), region: None, endpoint })
+    Ok(BucketConnection { client: Arc::new(client), region: None, endpoint })
 }
 
 /// Warns if others may read Google's key file, and validates the address in it.

@@ -27,7 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The output and exit status of a command.
 #[derive(Debug)]
-pub struct Output {
+pub struct CommandOutput {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
@@ -37,11 +37,11 @@ pub struct Output {
 ///
 /// # Errors
 /// A message, if the command cannot be run, takes longer than a minute, or prints more than 64 KiB.
-pub async fn run(command: &str) -> Result<Output, String> {
+pub async fn run(command: &str) -> Result<CommandOutput, String> {
     run_within(command, TIMEOUT).await
 }
 
-async fn run_within(command: &str, limit: Duration) -> Result<Output, String> {
+async fn run_within(command: &str, limit: Duration) -> Result<CommandOutput, String> {
     let mut process = Command::new("/bin/sh");
     process.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = process.spawn().map_err(|error| format!("it cannot be run: {error}"))?;
@@ -53,7 +53,7 @@ async fn run_within(command: &str, limit: Duration) -> Result<Output, String> {
     let ended = async {
         // Either stream may exceed the limit while the other has no end.
         let (stdout, stderr) = try_join(of_length(out), of_length(err)).await?;
-        Ok(Output { status: running.status().await?, stdout, stderr })
+        Ok(CommandOutput { status: running.status().await?, stdout, stderr })
     };
     timeout(limit, ended).await.map_err(|_| format!("it does not end within {} s", limit.as_secs()))?
 }
@@ -123,7 +123,7 @@ mod tests {
 
     use crate::cloud::runtime::IoThread;
 
-    fn run_for(command: &str, limit: Duration) -> Result<Output, String> {
+    fn run_for(command: &str, limit: Duration) -> Result<CommandOutput, String> {
         IoThread::start().unwrap().wait(async { Ok(run_within(command, limit).await) }).unwrap()
     }
 

@@ -16,7 +16,7 @@ use tilefs_format::error::{Error, Result};
 use tokio::sync::Mutex;
 
 use super::address::escaped;
-use super::credentials::{self, Credentials, Role};
+use super::credentials::{self, AssumedRole, Credentials};
 use super::environment::{file, variable};
 use super::process;
 use crate::secret::{read_private, warn_if_open};
@@ -169,7 +169,7 @@ impl Profile {
                 let taker = source.fetch().await?;
                 let (external_id, session) = (self.text("external_id"), self.text("role_session_name"));
                 let region = self.text("region").or_else(|| source.text("region"));
-                let role = Role {
+                let role = AssumedRole {
                     name: &name,
                     external_id: external_id.as_deref(),
                     session: session.as_deref(),

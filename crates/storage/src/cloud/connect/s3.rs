@@ -8,11 +8,12 @@ use tilefs_format::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;
+use super::address;
 use super::address::escaped;
+use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use super::credentials::is_sendable;
 use super::environment::{configured, variable};
 use super::profile::{DEFAULT_REGION, Profile};
-use super::{Connection, address, check_address, no_retries, refused, with_scheme};
 use crate::settings::{CloudOptions, Settings};
 use crate::uri::{BucketName, is_name};
 
@@ -25,7 +26,7 @@ pub fn connect(
     options: &CloudOptions,
     region: Option<&str>,
     traffic: &Arc<Traffic>,
-) -> Result<Connection> {
+) -> Result<BucketConnection> {
     let settings = &options.settings;
     let is_anonymous = options.anonymous || settings.flag("vfs.s3.no_sign_request") == Some(true);
     let builder = AmazonS3Builder::new();
@@ -53,7 +54,7 @@ pub fn connect(
         .with_http_connector(CountingConnector { transport, traffic: traffic.clone() });
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
     let region = Some((region, is_configured));
-    Ok(Connection { client: Arc::new(client), region, endpoint: endpoint.unwrap_or_default() })
+    Ok(BucketConnection { client: Arc::new(client), region, endpoint: endpoint.unwrap_or_default() })
 }
 
 /// Adds the credentials. Settings take precedence over the environment, which takes precedence over the profile.

@@ -31,6 +31,7 @@ use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, column};
+use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::padded;
 use crate::fields::meta;
 use crate::fields::rasters::Rasters;
@@ -126,7 +127,7 @@ impl GroupDataset {
             let names = Arc::new(FieldNames::of(schema));
             let subarray = Arc::new(DenseSubarray::new(dense, shown));
             Ok(MemberArray {
-                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified, table_view: None },
+                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified, form: ArrayForm::default() },
                 axes,
                 variables,
             })

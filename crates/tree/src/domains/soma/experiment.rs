@@ -23,7 +23,7 @@ use tilefs_reader::group::Group;
 use tilefs_reader::lru_cache::LruCache;
 
 use crate::domains::PlainZarr;
-use crate::domains::soma::slices::Cut;
+use crate::domains::soma::cut::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
 use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
 use crate::fields::meta;
@@ -208,6 +208,10 @@ struct Explained {
 }
 
 impl Folder for Explained {
+    fn inner(&self) -> Option<&dyn Folder> {
+        Some(&*self.of)
+    }
+
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         if name != METADATA {
             return self.of.lookup(name);
@@ -329,19 +333,7 @@ pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<Forma
     if name != RAW && only_measurement(experiment)?.is_ok_and(|only| only == name) {
         builder.raw(experiment, &rows)?;
     }
-    let known = ["X", "var", "obsm", "obsp", "varm", "varp", UNSTRUCTURED];
-    for other in NamedMembers::new(measurement.members()?).names.into_iter().flatten() {
-        if !known.contains(&other.as_str()) {
-            builder.left_out.push((other, "only matrices and data frames are shown here".to_owned()));
-        }
-    }
-    for other in NamedMembers::new(experiment.members()?).names.into_iter().flatten() {
-        if other != OBSERVATIONS && other != MEASUREMENTS {
-            let reason =
-                format!("AnnData has no place for what is in an experiment beside {OBSERVATIONS} and {MEASUREMENTS}");
-            builder.left_out.push((other, reason));
-        }
-    }
+    builder.leave_out_others(experiment, &measurement)?;
     Ok(Ok(anndata::annotated_data(builder.members, builder.left_out)))
 }
 
@@ -391,6 +383,25 @@ impl Builder {
             }
         }
         Ok(found)
+    }
+
+    /// Notes which members of an experiment and its measurement are not shown.
+    fn leave_out_others(&mut self, experiment: &Group, measurement: &Group) -> Result<()> {
+        let known = ["X", "var", "obsm", "obsp", "varm", "varp", UNSTRUCTURED];
+        for other in NamedMembers::new(measurement.members()?).names.into_iter().flatten() {
+            if !known.contains(&other.as_str()) {
+                self.left_out.push((other, "only matrices and data frames are shown here".to_owned()));
+            }
+        }
+        for other in NamedMembers::new(experiment.members()?).names.into_iter().flatten() {
+            if other != OBSERVATIONS && other != MEASUREMENTS {
+                let reason = format!(
+                    "AnnData has no place for what is in an experiment beside {OBSERVATIONS} and {MEASUREMENTS}"
+                );
+                self.left_out.push((other, reason));
+            }
+        }
+        Ok(())
     }
 
     /// Adds AnnData's `raw`, the data before variables were selected: the measurement that TileDB-SOMA makes from it,

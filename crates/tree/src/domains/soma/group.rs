@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
+use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
-use crate::domains::soma::slices::{Cut, ExperimentSlices, SLICE};
-use crate::domains::soma::{matrix_lengths, object_type};
+use crate::domains::soma::slices::{ExperimentSlices, SLICE};
+use crate::domains::soma::{array_form, matrix_lengths, object_type};
 use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
 use crate::texts::view_line;
 
 /// The domain: SOMA's experiments, measurements, data frames and matrices.
-pub const DOMAIN: Domain =
-    Domain { of_group: Some(|group| Box::new(SomaGroup(group))), matrix_lengths: Some(matrix_lengths), ..Domain::NONE };
+pub const DOMAIN: Domain = Domain {
+    of_group: Some(|group| Box::new(SomaGroup(group))),
+    array_form: Some(array_form),
+    matrix_lengths: Some(matrix_lengths),
+    ..Domain::NONE
+};
 
 /// What README.txt says about an experiment.
 const OF_EXPERIMENT: &str = "\

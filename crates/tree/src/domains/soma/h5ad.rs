@@ -11,8 +11,8 @@ use tilefs_format::error::Result;
 use tilefs_reader::group::Group;
 use tilefs_reader::lru_cache::LruCache;
 
+use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{annotated_data, measurement_names};
-use crate::domains::soma::slices::Cut;
 use crate::node::lazy::LazyFile;
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 

@@ -6,10 +6,10 @@
 //!
 //! Source: the specification of SOMA's data model, and the output of TileDB-SOMA.
 
+pub(crate) mod cut;
 pub(crate) mod experiment;
 pub(crate) mod group;
 pub(crate) mod h5ad;
-pub(crate) mod matrix;
 pub(crate) mod slices;
 pub(crate) mod uns;
 
@@ -22,7 +22,7 @@ use tilefs_export::zarr::anndata::{
     self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
     SavedStarts, Sections,
 };
-use tilefs_export::zarr::{Group, Node};
+use tilefs_export::zarr::{self, Group, Node};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
@@ -31,9 +31,10 @@ use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::matrix::{matrix_domain, written_length};
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{DenseBoxes, FieldId, Subarray, column, describe_field};
-use crate::domains::soma::matrix::{matrix_domain, written_length};
+use crate::fields::array_form::{ArrayForm, ZarrForm};
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::node::names::dimension_name;
@@ -87,6 +88,24 @@ impl Element {
         let is_frame = is_sparse && (dimensions.any(|name| name == JOINID) || has_attribute(JOINID));
         is_frame.then_some(Element::DataFrame)
     }
+}
+
+/// Returns the form of a data frame or a sparse matrix: that of AnnData.
+pub fn array_form(schema: &ArraySchema) -> Option<ArrayForm> {
+    let zarr = match Element::of(schema)? {
+        Element::DataFrame => ZarrForm {
+            what: "a data frame",
+            check: anndata::check,
+            make: |array| Ok(data_frame(array, None)?.map(|frame| frame.group)),
+        },
+        Element::SparseMatrix => ZarrForm {
+            what: "a sparse matrix",
+            check: zarr::check,
+            make: |array| Ok(sparse_matrix(array, [&MatrixAxis::default(); 2])?.and_then(Matrix::group)),
+        },
+        Element::DenseMatrix => return None,
+    };
+    Some(ArrayForm { zarr: Some(zarr), table: None })
 }
 
 /// A data frame, and the number of rows of its array.

@@ -18,13 +18,12 @@ use tilefs_vcf::dataset::contigs::has_records;
 use tilefs_vcf::dataset::regions::{self, WrittenRegion};
 use tilefs_vcf::file::VariantText;
 
-use crate::domains::vcf::forms::{FindRecords, Form, KeptFiles, LISTED};
-use crate::domains::vcf::lists::LIST;
+use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
+use crate::domains::vcf::lists::{LIST, VariantLists};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::names::{escape_bytes, is_shortened};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
-use crate::options::OpenOptions;
 
 /// The name of the folder.
 pub const VCF: &str = "vcf";
@@ -46,8 +45,8 @@ const CHOSEN: &str = "samples=";
 #[derive(Clone)]
 struct Samples {
     dataset: Arc<VariantDataset>,
-    /// Contains the lists that paths refer to.
-    options: Arc<OpenOptions>,
+    /// The lists that paths refer to.
+    lists: Arc<VariantLists>,
     /// The samples in the order of the path; `None` for all samples.
     chosen: Option<Arc<Vec<Sample>>>,
     /// The samples whose names are too long for a file, by the names of their files without endings.
@@ -86,7 +85,7 @@ impl Samples {
     fn named(&self, list: &str) -> Result<std::result::Result<Self, String>> {
         let mut chosen: Vec<Sample> = Vec::new();
         let names = match list.strip_prefix(LIST) {
-            Some(name) => match self.options.variant_lists.samples(name) {
+            Some(name) => match self.lists.samples(name) {
                 Ok(names) => names.to_vec(),
                 Err(reason) => return Ok(Err(reason)),
             },
@@ -111,7 +110,7 @@ impl Samples {
     /// Returns the regions in a text, or the reason if it is invalid.
     fn regions(&self, text: &str) -> Result<std::result::Result<Vec<WrittenRegion>, String>> {
         let written = match text.strip_prefix(LIST) {
-            Some(name) => match self.options.variant_lists.regions(name) {
+            Some(name) => match self.lists.regions(name) {
                 Ok(regions) => return Ok(Ok(regions.iter().cloned().map(WrittenRegion::from).collect())),
                 Err(reason) => Err(reason),
             },
@@ -146,8 +145,8 @@ pub struct VariantFiles {
 
 impl VariantFiles {
     /// Creates the folder of all records.
-    pub fn new(dataset: Arc<VariantDataset>, options: Arc<OpenOptions>, modified: SystemTime) -> Self {
-        Self::of(Samples { dataset, options, chosen: None, shortened: Arc::default() }, None, modified)
+    pub fn new(dataset: Arc<VariantDataset>, lists: Arc<VariantLists>, modified: SystemTime) -> Self {
+        Self::of(Samples { dataset, lists, chosen: None, shortened: Arc::default() }, None, modified)
     }
 
     fn of(samples: Samples, regions: Option<Arc<Vec<WrittenRegion>>>, modified: SystemTime) -> Self {
@@ -156,7 +155,7 @@ impl VariantFiles {
 
     /// Returns the file of a sample in one of its forms, if there is such a sample.
     fn file(&self, name: &str) -> Result<Option<Arc<LazyFile>>> {
-        let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
+        let Some((form, stem)) = FileForm::of_name(name) else { return Ok(None) };
         // Each sample has only one file name.
         let Some(sample) = self.samples.unescaped(stem)? else { return Ok(None) };
         if escape_bytes(&sample) != stem {
@@ -217,7 +216,7 @@ impl Folder for VariantFiles {
             entries.push(of_file(SAMPLES.to_owned()));
         }
         if self.regions.is_none() && self.samples.chosen.is_none() {
-            let lists = self.samples.options.variant_lists.names_of_samples();
+            let lists = self.samples.lists.names_of_samples();
             entries.extend(lists.map(|name| Entry { name: format!("{CHOSEN}{LIST}{name}"), kind: EntryKind::Folder }));
         }
         let rows = self.samples.dataset.row_count()?;
@@ -261,7 +260,7 @@ impl MergedFiles {
 
 impl Folder for MergedFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Some((form, stem)) = Form::of_name(name) else { return Ok(None) };
+        let Some((form, stem)) = FileForm::of_name(name) else { return Ok(None) };
         let Ok(regions) = self.regions(stem)? else { return Ok(None) };
         let samples = self.samples.clone();
         let find: FindRecords = Arc::new(move |encoding| {
@@ -273,7 +272,7 @@ impl Folder for MergedFiles {
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
-        let (_, stem) = Form::of_name(name)?;
+        let (_, stem) = FileForm::of_name(name)?;
         self.regions(stem).ok()?.err()
     }
 
@@ -313,7 +312,7 @@ impl Folder for VariantSlices {
 
     /// Lists the user's named lists of regions.
     fn list(&self) -> Result<Vec<Entry>> {
-        let lists = self.samples.options.variant_lists.names_of_regions();
+        let lists = self.samples.lists.names_of_regions();
         Ok(lists.map(|name| Entry { name: format!("{LIST}{name}"), kind: EntryKind::Folder }).collect())
     }
 

@@ -16,7 +16,7 @@ const KEPT: usize = 16;
 
 /// The part of a variant file: its records, or an index of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum FilePart {
     /// The plain records.
     Whole,
     /// The records in BGZF.
@@ -27,29 +27,29 @@ pub enum Part {
 
 /// The form of a file: its encoding, and the part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Form {
+pub struct FileForm {
     encoding: Encoding,
-    part: Part,
+    part: FilePart,
 }
 
-const fn form(encoding: Encoding, part: Part) -> Form {
-    Form { encoding, part }
+const fn form(encoding: Encoding, part: FilePart) -> FileForm {
+    FileForm { encoding, part }
 }
 
 /// The endings of the forms.
-const ENDINGS: [(Form, &str); 6] = [
-    (form(Encoding::Text, Part::Whole), ".vcf"),
-    (form(Encoding::Text, Part::Bgzf), ".vcf.gz"),
-    (form(Encoding::Text, Part::Index(IndexFormat::Tbi)), ".vcf.gz.tbi"),
-    (form(Encoding::Text, Part::Index(IndexFormat::Csi)), ".vcf.gz.csi"),
-    (form(Encoding::Bcf, Part::Bgzf), ".bcf"),
-    (form(Encoding::Bcf, Part::Index(IndexFormat::Csi)), ".bcf.csi"),
+const ENDINGS: [(FileForm, &str); 6] = [
+    (form(Encoding::Text, FilePart::Whole), ".vcf"),
+    (form(Encoding::Text, FilePart::Bgzf), ".vcf.gz"),
+    (form(Encoding::Text, FilePart::Index(IndexFormat::Tbi)), ".vcf.gz.tbi"),
+    (form(Encoding::Text, FilePart::Index(IndexFormat::Csi)), ".vcf.gz.csi"),
+    (form(Encoding::Bcf, FilePart::Bgzf), ".bcf"),
+    (form(Encoding::Bcf, FilePart::Index(IndexFormat::Csi)), ".bcf.csi"),
 ];
 
 /// The endings of listed files. Measuring any other form would take another pass over all records.
 pub const LISTED: [&str; 2] = [".vcf", ".vcf.gz"];
 
-impl Form {
+impl FileForm {
     /// Returns the form of a file, and its name without ending.
     pub fn of_name(name: &str) -> Option<(Self, &str)> {
         ENDINGS.iter().find_map(|(form, ending)| Some((*form, name.strip_suffix(ending)?)))
@@ -62,7 +62,7 @@ pub type FindRecords = Arc<dyn Fn(Encoding) -> Result<Arc<VariantText>> + Send +
 /// Recently used files. Memory: the positions of the lines of each, 32 bytes per 32 KiB or less.
 pub struct KeptFiles {
     modified: SystemTime,
-    kept: LruCache<(String, Form), (Arc<LazyFile>, Remark)>,
+    kept: LruCache<(String, FileForm), (Arc<LazyFile>, Remark)>,
 }
 
 impl KeptFiles {
@@ -72,37 +72,37 @@ impl KeptFiles {
 
     /// Returns a form of the file with a name, given without its ending. `find` opens its records when they are first
     /// needed.
-    pub fn file(&self, stem: &str, form: Form, find: &FindRecords) -> Arc<LazyFile> {
+    pub fn file(&self, stem: &str, form: FileForm, find: &FindRecords) -> Arc<LazyFile> {
         self.file_and_remark(stem, form, find).0
     }
 
-    fn file_and_remark(&self, stem: &str, form: Form, find: &FindRecords) -> (Arc<LazyFile>, Remark) {
+    fn file_and_remark(&self, stem: &str, form: FileForm, find: &FindRecords) -> (Arc<LazyFile>, Remark) {
         let key = (stem.to_owned(), form);
         if let Some(kept) = self.kept.get(&key) {
             return kept;
         }
-        let Form { encoding, part } = form;
+        let FileForm { encoding, part } = form;
         let find_records = find.clone();
         let find_in = move || find_records(encoding);
         let in_sequence = find_in.clone();
         // All forms share the measured lengths, and the remark.
-        let whole = || self.file_and_remark(stem, Form { encoding, part: Part::Whole }, find);
+        let whole = || self.file_and_remark(stem, FileForm { encoding, part: FilePart::Whole }, find);
         let (file, remark) = match part {
-            Part::Whole => {
+            FilePart::Whole => {
                 let remark = Remark::default();
                 let [of_content, of_sequence] = [remark.clone(), remark.clone()];
                 let file = LazyFile::new(self.modified, move || find_in()?.content(&of_content))
                     .with_forward(move || in_sequence()?.forward(&of_sequence));
                 (file, remark)
             }
-            Part::Bgzf => {
+            FilePart::Bgzf => {
                 let (whole, remark) = whole();
                 let of_sequence = remark.clone();
                 let file = LazyFile::new(self.modified, move || Ok(Arc::new(Bgzf::new(whole.open()?)) as _))
                     .with_forward(move || Ok(BgzfForward::new(in_sequence()?.forward(&of_sequence)?)));
                 (file, remark)
             }
-            Part::Index(format) => {
+            FilePart::Index(format) => {
                 let (whole, remark) = whole();
                 let make = move || Ok(Arc::new(find_in()?.index(&*whole.open()?, format)?) as _);
                 (LazyFile::new(self.modified, make), remark)

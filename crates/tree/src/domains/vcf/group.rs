@@ -8,11 +8,11 @@ use tilefs_reader::Object;
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::group::Group;
 use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
-use tilefs_vcf::table::VariantTables;
 
 use crate::domains::vcf::files::{VCF, VariantFiles};
-use crate::domains::vcf::view::TableView;
+use crate::domains::vcf::tables::CallTable;
 use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, ShownGroup};
+use crate::fields::array_form::{ArrayForm, TableForm};
 use crate::node::Node;
 use crate::node::quoting::in_line;
 use crate::objects::members::NamedMembers;
@@ -25,13 +25,18 @@ const METADATA: &str = "metadata";
 /// The domain: datasets of TileDB-VCF.
 pub const DOMAIN: Domain = Domain {
     of_group: Some(|group| Box::new(VcfGroup { shown: group, files: SingleFlight::new() })),
-    table_view: Some(|schema| is_statistics(schema).then_some(TableView::Statistics)),
-    table_view_of_member: Some(|group, array| {
-        let tables = |dataset| TableView::Calls(Arc::new(VariantTables::new(Arc::new(dataset))));
-        Ok(dataset_of_calls(group, array)?.map(tables))
+    // The texts of the statistics of alleles are stored as CHAR.
+    array_form: Some(|schema| is_statistics(schema).then(|| of_table(TableForm::WithTexts))),
+    member_form: Some(|group, array| {
+        Ok(dataset_of_calls(group, array)?
+            .map(|dataset| of_table(TableForm::Computed(Arc::new(CallTable::new(dataset))))))
     }),
     ..Domain::NONE
 };
+
+fn of_table(table: TableForm) -> ArrayForm {
+    ArrayForm { table: Some(table), zarr: None }
+}
 
 /// A group that may be a dataset. Memory: its arrays.
 struct VcfGroup {
@@ -43,7 +48,7 @@ struct VcfGroup {
 impl VcfGroup {
     fn files(&self) -> Result<Option<Arc<VariantFiles>>> {
         let ShownGroup { group, options, modified } = &self.shown;
-        let files = |dataset| Arc::new(VariantFiles::new(Arc::new(dataset), options.clone(), *modified));
+        let files = |dataset| Arc::new(VariantFiles::new(Arc::new(dataset), options.of_domains.get(), *modified));
         self.files.get_or_retry(|| Ok(dataset_of(group)?.map(files))).cloned()
     }
 }

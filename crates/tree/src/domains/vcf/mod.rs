@@ -4,4 +4,4 @@ pub mod files;
 pub mod forms;
 pub mod group;
 pub mod lists;
-pub mod view;
+pub mod tables;

@@ -8,7 +8,7 @@ use tilefs_format::error;
 use tilefs_format::scalar;
 
 use super::*;
-use crate::select::labels::{DimensionLabel, Label};
+use crate::select::{Label, SelectableLabel};
 
 /// Labels in memory, found by a linear search.
 struct Listed {
@@ -57,8 +57,8 @@ impl Label for Unreadable {
     }
 }
 
-fn label(name: &'static str, datatype: Datatype, values: impl IntoIterator<Item = Scalar>) -> DimensionLabel {
-    DimensionLabel(Arc::new(Listed { name, datatype, values: values.into_iter().collect() }))
+fn label(name: &'static str, datatype: Datatype, values: impl IntoIterator<Item = Scalar>) -> SelectableLabel {
+    SelectableLabel(Arc::new(Listed { name, datatype, values: values.into_iter().collect() }))
 }
 
 /// Rows 10 to 15 with descending latitudes, and columns -2 to 1 with days, names and a label named like the rows.
@@ -70,7 +70,7 @@ fn grid() -> [DimensionBounds; 2] {
         label("time", Datatype::DateTimeDay, days),
         label("name", Datatype::StringAscii, names),
         label("y", Datatype::Int32, [7, 7, 7, 7].map(Scalar::Signed)),
-        DimensionLabel(Arc::new(Unreadable)),
+        SelectableLabel(Arc::new(Unreadable)),
     ];
     [
         DimensionBounds { labels: vec![lat], ..counted("y", Datatype::UInt8, 10, 15) },

@@ -4,6 +4,7 @@ mod labels;
 mod properties;
 mod tables;
 
+use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::Range;
 
 use super::*;

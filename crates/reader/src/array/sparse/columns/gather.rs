@@ -2,7 +2,8 @@
 
 use tilefs_format::error::{Error, Result};
 
-use crate::array::sparse::rows::segments::{Address, CellCode, InterleavedRows, Rows};
+use crate::array::sparse::rows::address::Address;
+use crate::array::sparse::rows::segments::{CellCode, InterleavedRows, Rows};
 use crate::array::sparse::select::cells::CellSlab;
 use crate::array::sparse::sorting::radix::sort_by_word;
 

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_thread_works_on_alone() {
+    fn a_merge_has_a_multiple_of_the_threads_as_segments() {
         for (wanted, threads, segments) in [
             (0, 3, 0),
             (3, 3, 3),

@@ -10,9 +10,10 @@ use tilefs_format::error::{Error, Result};
 use tilefs_storage::{EntryKey, MOST_ENTRY};
 use tilefs_threads::{self as threads, for_all};
 
+use super::address::Address;
 use super::row_map::{LazySegment, RowMap, SegmentSource};
 use super::segments::{
-    Address, InterleavedBlock, InterleavedRows, InterleavedSegment, RowSegment, SCATTERED_ROWS, ScatteredSegment,
+    InterleavedBlock, InterleavedRows, InterleavedSegment, RowSegment, SCATTERED_ROWS, ScatteredSegment,
 };
 use super::store::SpillStore;
 use crate::array::SavedIndexes;

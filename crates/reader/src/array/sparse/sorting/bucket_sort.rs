@@ -5,7 +5,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::radix::sort_by_word;
-use crate::array::sparse::rows::segments::Address;
+use crate::array::sparse::rows::address::Address;
 use crate::array::sparse::rows::store::{Blob, SpillStore};
 use tilefs_threads;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
-use crate::array::sparse::rows::segments::Address;
+use crate::array::sparse::rows::address::Address;
 use crate::array::sparse::rows::store::{Blob, SpillStore};
 
 /// Bytes of records that are written, and later read, together. A merge holds this much of every run in memory.

@@ -7,13 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::detach::{self, Detach};
-use super::error::MountError;
-use super::mount_table;
-use super::sys::{self, ProbeResult};
+use super::mount_table::{self, absolute};
+use crate::fuse::error::MountError;
+use crate::fuse::sys::{self, ProbeResult};
 use tilefs_tree::node::quoting::shell_word;
-
-/// Maximum number of links to follow before they count as circular, as in the kernel.
-const MAX_LINKS: usize = 40;
 
 /// Time after which a mount counts as hanging.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -79,32 +76,6 @@ pub fn prepare(mountpoint: &Path, source: &Path) -> Result<PathBuf, MountError> 
         Ok(true) => refuse("not empty, and a mount would hide what is in it; mount on an empty folder".into()),
         Err(error) => refuse(unusable(&error, mountpoint)),
     }
-}
-
-/// Resolves a path to an absolute one without links. Consults the mount table instead of accessing what is mounted
-/// there, which may be dead or hang.
-///
-/// # Errors
-/// If a folder on the way is missing or not accessible.
-pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
-    let mut path = std::path::absolute(mountpoint)?;
-    let table = mount_table::read();
-    let is_mounted = |path: &Path| mount_table::topmost(&table, path).is_some();
-    for _ in 0..MAX_LINKS {
-        if is_mounted(&path) {
-            return Ok(path);
-        }
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return fs::canonicalize(path) };
-        path = fs::canonicalize(parent)?.join(name);
-        if is_mounted(&path) {
-            return Ok(path);
-        }
-        match fs::read_link(&path) {
-            Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
 /// Returns whether the process that serves the FUSE mount at this path is gone. The probe needs an answer from that

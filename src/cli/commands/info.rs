@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use tilefs_threads as threads;
 
-use super::failure::Failure;
-use super::options::{Logging, NamedSlices, Opening};
-use super::{array, output, printable};
+use crate::cli::failure::Failure;
+use crate::cli::options::{Logging, NamedSlices, Opening};
+use crate::cli::{array, output, printable};
 use tilefs_tree::group::outline::{outline, outline_of_directory};
 use tilefs_tree::objects::directory::directory_json;
 use tilefs_tree::{self as tree, Node, Stored};

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
 
-use super::failure::Failure;
-use super::output;
+use crate::cli::failure::Failure;
+use crate::cli::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
 pub struct Man {
     /// The page
     #[arg(value_name = "PAGE", default_value = "tilefs")]
-    page: Page,
+    page: ManualPage,
 
     /// Print its source, for installing as man1/tilefs.1 or man7/tilefs-paths.7
     #[arg(long)]
@@ -28,7 +28,7 @@ pub struct Man {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Page {
+enum ManualPage {
     /// Commands and options, tilefs(1)
     Tilefs,
     /// The tree and selections, tilefs-paths(7)
@@ -36,19 +36,19 @@ enum Page {
     Paths,
 }
 
-impl Page {
+impl ManualPage {
     fn source(self) -> &'static str {
         match self {
-            Page::Tilefs => include_str!("../../man/tilefs.1"),
-            Page::Paths => include_str!("../../man/tilefs-paths.7"),
+            ManualPage::Tilefs => include_str!("../../../man/tilefs.1"),
+            ManualPage::Paths => include_str!("../../../man/tilefs-paths.7"),
         }
     }
 
     /// The page as text, which scripts/render_manuals.sh renders.
     fn text(self) -> &'static str {
         match self {
-            Page::Tilefs => include_str!("../../man/tilefs.txt"),
-            Page::Paths => include_str!("../../man/tilefs-paths.txt"),
+            ManualPage::Tilefs => include_str!("../../../man/tilefs.txt"),
+            ManualPage::Paths => include_str!("../../../man/tilefs-paths.txt"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,35 @@ pub fn topmost<'a>(table: &'a [Mounted], mountpoint: &Path) -> Option<&'a Mounte
 /// Returns whether a file system with this device number is mounted at this path.
 pub fn holds(mountpoint: &Path, device: &str) -> bool {
     read().iter().any(|mounted| mounted.mountpoint == mountpoint && mounted.device == device)
+}
+
+/// Maximum number of links to follow before they count as circular, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// Resolves a path to an absolute one without links. Consults the mount table instead of accessing what is mounted
+/// there, which may be dead or hang.
+///
+/// # Errors
+/// If a folder on the way is missing or not accessible.
+pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
+    let mut path = std::path::absolute(mountpoint)?;
+    let table = read();
+    let is_mounted = |path: &Path| topmost(&table, path).is_some();
+    for _ in 0..MAX_LINKS {
+        if is_mounted(&path) {
+            return Ok(path);
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return fs::canonicalize(path) };
+        path = fs::canonicalize(parent)?.join(name);
+        if is_mounted(&path) {
+            return Ok(path);
+        }
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
 fn parse(text: &[u8]) -> Vec<Mounted> {

@@ -10,9 +10,9 @@ use clap::Args;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 
-use super::failure::{Failure, NOT_AN_ARRAY};
-use super::options::{Logging, NamedSlices, Opening, Views};
-use super::{array, log, service};
+use crate::cli::failure::{Failure, NOT_AN_ARRAY};
+use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::{array, log, service};
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
 use tilefs_tree::{self as tree, Links};
@@ -147,6 +147,29 @@ impl Mount {
         Failure::usage(format!("the array comes first: tilefs mount {array} {mountpoint}"))
     }
 
+    /// Returns the options of the mount itself.
+    fn mounting(&self, options: &tree::OpenOptions) -> Result<MountOptions, Failure> {
+        let mut mounting = MountOptions::new(self.source()?);
+        mounting.access = match (self.allow_other, self.allow_root) {
+            (true, _) => Access::Everyone,
+            (false, true) => Access::OwnerAndRoot,
+            (false, false) => Access::Owner,
+        };
+        mounting.ownership = Ownership {
+            user: self.uid.unwrap_or(mounting.ownership.user),
+            group: self.gid.unwrap_or(mounting.ownership.group),
+            umask: self.umask,
+        };
+        mounting.selinux_labels = self.selinux_label.clone();
+        mounting.direct_io = self.direct_io;
+        mounting.only_others = true;
+        mounting.refresh = self.refresh.map(|seconds| Duration::from_secs(seconds.into()));
+        mounting.cache_size = options.reading.cache_size;
+        mounting.read_ahead_workers = array::read_ahead_workers(&self.array, options);
+        mounting.read_ahead_window = array::read_ahead_window(&self.array, options);
+        Ok(mounting)
+    }
+
     fn serve(&self) -> Result<(), Failure> {
         if let Some(path) = &self.log_file {
             log::to_file(path)
@@ -171,24 +194,7 @@ impl Mount {
             let is_swapped = failure.status == NOT_AN_ARRAY && tree::is_object(self.mountpoint(), &options);
             if is_swapped { self.swapped() } else { failure }
         })?;
-        let mut mounting = MountOptions::new(self.source()?);
-        mounting.access = match (self.allow_other, self.allow_root) {
-            (true, _) => Access::Everyone,
-            (false, true) => Access::OwnerAndRoot,
-            (false, false) => Access::Owner,
-        };
-        mounting.ownership = Ownership {
-            user: self.uid.unwrap_or(mounting.ownership.user),
-            group: self.gid.unwrap_or(mounting.ownership.group),
-            umask: self.umask,
-        };
-        mounting.selinux_labels = self.selinux_label.clone();
-        mounting.direct_io = self.direct_io;
-        mounting.only_others = true;
-        mounting.refresh = self.refresh.map(|seconds| Duration::from_secs(seconds.into()));
-        mounting.cache_size = options.reading.cache_size;
-        mounting.read_ahead_workers = array::read_ahead_workers(&self.array, &options);
-        mounting.read_ahead_window = array::read_ahead_window(&self.array, &options);
+        let mounting = self.mounting(&options)?;
         signals.wait();
         let mount = fuse::Mount::new(tree, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());

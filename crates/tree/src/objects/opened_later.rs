@@ -7,7 +7,7 @@ use tilefs_format::error::Result;
 use tilefs_storage::StoreKey;
 
 use crate::fields::xattrs;
-use crate::node::{Entry, ExtendedAttributes, Folder, NODE, Node};
+use crate::node::{Entry, ExtendedAttributes, Folder, Node};
 
 /// The folder of a stored object, which is opened when something in it is needed.
 pub trait OpenedLater: Send + Sync {
@@ -28,6 +28,10 @@ pub trait OpenedLater: Send + Sync {
 }
 
 impl<T: OpenedLater> Folder for T {
+    fn inner(&self) -> Option<&dyn Folder> {
+        self.opened()
+    }
+
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         self.open()?.lookup(name)
     }
@@ -36,20 +40,8 @@ impl<T: OpenedLater> Folder for T {
         self.open()?.list()
     }
 
-    fn known_paths(&self) -> Vec<String> {
-        self.opened().map(Folder::known_paths).unwrap_or_default()
-    }
-
     fn modified(&self) -> SystemTime {
         self.opened().map_or_else(|| self.modified_before(), Folder::modified)
-    }
-
-    fn memory(&self) -> usize {
-        self.opened().map_or(NODE, Folder::memory)
-    }
-
-    fn known_bytes(&self) -> u64 {
-        self.opened().map_or(0, Folder::known_bytes)
     }
 
     /// Contains only the path until the object is opened: `ls -l` requests these attributes, and should open none.

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 
-use super::failure::Failure;
-use super::options::{Logging, NamedSlices, Opening, Views};
 use super::serve::{Served, local_options, serve};
+use crate::cli::failure::Failure;
+use crate::cli::options::{Logging, NamedSlices, Opening, Views};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,9 +8,9 @@ use clap::Args;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 
-use super::failure::Failure;
-use super::options::{Logging, NamedSlices, Opening, Views};
-use super::{array, output, service};
+use crate::cli::failure::Failure;
+use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::read_ahead::Window;
 use tilefs::serve::{ServeOptions, Server, is_loopback};

@@ -8,7 +8,6 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
 
-use crate::fields::meta::number_json;
 use crate::node::hex::hex;
 use crate::node::quoting::quoted;
 
@@ -42,6 +41,23 @@ pub fn values_json(datatype: Datatype, bytes: &[u8]) -> Value {
     match bytes.len() == datatype.size() {
         true => number_json(datatype, bytes),
         false => bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one)).collect(),
+    }
+}
+
+/// Returns a number that parses back exactly: single precision with the digits of its double, non-finite values as
+/// strings.
+pub fn number_json(datatype: Datatype, bytes: &[u8]) -> Value {
+    let float = match datatype {
+        Datatype::Float32 => bytes.try_into().ok().map(|bytes| f64::from(f32::from_le_bytes(bytes))),
+        Datatype::Float64 => bytes.try_into().ok().map(f64::from_le_bytes),
+        _ => None,
+    };
+    if let Some(float) = float.filter(|float| float.is_finite()) {
+        return json!(float);
+    }
+    match number::integer(datatype, bytes) {
+        Some(integer) => i64::try_from(integer).map_or(json!(integer as u64), |signed| json!(signed)),
+        None => number::text(datatype, bytes).into(),
     }
 }
 

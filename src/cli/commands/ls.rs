@@ -10,10 +10,10 @@ use clap::Args;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_threads as threads;
 
-use super::failure::{Failure, complain};
-use super::options::{Logging, NamedSlices, Opening, Views};
-use super::{array, output, printable};
-use tilefs_tree::texts::{dense_text, sparse_text};
+use crate::cli::failure::{Failure, complain};
+use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::{array, output, printable};
+use tilefs_tree::wording::size::{dense_text, sparse_text};
 use tilefs_tree::{self as tree, Folder, Node};
 
 const EXAMPLES: &str = "\
@@ -59,7 +59,7 @@ pub struct Ls {
 }
 
 /// A listing in progress, with errors about folders that could not be listed and files without a size.
-struct Listing<'a> {
+struct TreeListing<'a> {
     command: &'a Ls,
     /// Whether the output is a terminal.
     is_for_people: bool,
@@ -73,7 +73,7 @@ impl Ls {
         options.shown = self.views.shown();
         threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
-        let mut listing = Listing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
+        let mut listing = TreeListing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
         let shown = match array::find(&root, &self.path)? {
             Node::Folder(folder) => listing.folder(&folder, self.path.trim_matches('/')),
             file @ Node::File(_) => {
@@ -89,7 +89,7 @@ impl Ls {
     }
 }
 
-impl Listing<'_> {
+impl TreeListing<'_> {
     fn folder(&mut self, folder: &Arc<dyn Folder>, path: &str) -> Result<(), Failure> {
         let entries = match folder.list() {
             Ok(entries) => entries,

@@ -12,11 +12,11 @@ pub const MAX_NODES: usize = 256;
 const MOST_BYTES: usize = 32 << 20;
 
 /// Nodes by inode number, each with its memory at last use.
-pub struct RecentNodes(LruCache<u64, Node>);
+pub struct KeptNodes(LruCache<u64, Node>);
 
-impl RecentNodes {
+impl KeptNodes {
     pub fn new() -> Self {
-        RecentNodes(LruCache::with_bytes(MAX_NODES, MOST_BYTES))
+        KeptNodes(LruCache::with_bytes(MAX_NODES, MOST_BYTES))
     }
 
     /// Keeps a node and evicts the least recently used ones. `folders` are its ancestors, innermost first. They are
@@ -58,7 +58,7 @@ mod tests {
 
     /// Keeps folders of these sizes in MiB; returns which are still alive.
     fn alive_of(sizes: &[usize]) -> Vec<usize> {
-        let recent = RecentNodes::new();
+        let recent = KeptNodes::new();
         let keep = |(number, &size): (usize, &usize)| {
             let (node, weak) = folder(move || size << 20);
             recent.keep(number as u64, &node, iter::empty());
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn folders_outlive_and_account_for_their_children() {
-        let recent = RecentNodes::new();
+        let recent = KeptNodes::new();
         let held = Arc::new(AtomicUsize::new(0));
         let holds = held.clone();
         let (slice, slice_alive) = folder(move || holds.load(Ordering::Relaxed));
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn reused_nodes_stay_until_forgotten() {
-        let recent = RecentNodes::new();
+        let recent = KeptNodes::new();
         let (node, alive) = folder(|| 0);
         recent.keep(0, &node, iter::empty());
         drop(node);

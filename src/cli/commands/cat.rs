@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use tilefs_threads as threads;
 
-use super::failure::{Failure, complain};
-use super::options::{Logging, NamedSlices, Opening};
-use super::{array, output};
+use crate::cli::failure::{Failure, complain};
+use crate::cli::options::{Logging, NamedSlices, Opening};
+use crate::cli::{array, output};
 use tilefs::read_ahead::ReadAhead;
 use tilefs_tree::Node;
 

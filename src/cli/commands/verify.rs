@@ -14,12 +14,12 @@ use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
 use tilefs_reader::array::{Array, ArrayFolder};
 use tilefs_threads as threads;
 
-use super::failure::Failure;
-use super::options::{Logging, NamedSlices, Opening};
-use super::output;
+use crate::cli::failure::Failure;
+use crate::cli::options::{Logging, NamedSlices, Opening};
+use crate::cli::output;
 use tilefs_tree::group::texts::NEITHER;
-use tilefs_tree::objects::walk::{Place, Unreadable, Visited, walk_directory, walk_group};
-use tilefs_tree::texts::counted;
+use tilefs_tree::objects::walk::{Unreadable, Visited, WalkPlace, walk_directory, walk_group};
+use tilefs_tree::wording::size::counted;
 use tilefs_tree::{self as tree, OpenOptions, Stored};
 
 /// Characters of the progress bar.
@@ -195,7 +195,7 @@ struct Whole {
 impl Whole {
     /// Checks an array below a group or folder. Missing members are named; they are not damage, since a group only
     /// records where its members were.
-    fn check(&mut self, place: Place<'_>, visited: Visited<'_>) -> std::result::Result<(), Failure> {
+    fn check(&mut self, place: WalkPlace<'_>, visited: Visited<'_>) -> std::result::Result<(), Failure> {
         let name = match (place.depth, &visited) {
             (0, Visited::Unreadable(Unreadable::Directory, _)) => "the folder itself",
             (0, _) => "the group itself",

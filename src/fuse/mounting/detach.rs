@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
-use super::error::MountError;
-use super::{attach, mount_table, mountpoint};
+use super::{attach, mount_table};
+use crate::fuse::error::MountError;
 
 /// Time to wait for a mount to disappear from the mount table.
 const DETACH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ pub enum Detach {
 
 /// Reasons why a mount could not be detached.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum DetachRefusal {
     /// A process is using it.
     Busy,
     /// Any other reason, in one line.
@@ -47,7 +47,7 @@ pub enum Refusal {
 /// [`MountError`] if no tilefs mount is here, or if it is in use, with the processes that use it.
 pub fn unmount(mountpoint: &Path, how: Detach) -> Result<(), MountError> {
     let fail = |reason: String| MountError::new(mountpoint, reason);
-    let path = mountpoint::absolute(mountpoint).map_err(|error| fail(error.to_string()))?;
+    let path = mount_table::absolute(mountpoint).map_err(|error| fail(error.to_string()))?;
     let mounted = match mount_table::at(&path) {
         Some(mounted) if mounted.is_tilefs() => mounted,
         Some(mounted) => {
@@ -61,15 +61,15 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<(), MountError> {
     let start = Instant::now();
     while let Err(refusal) = detach(&path, how) {
         let reason = match (refusal, processes_in(&path)) {
-            (Refusal::Busy, processes) if processes.is_empty() && start.elapsed() < BUSY_GRACE => {
+            (DetachRefusal::Busy, processes) if processes.is_empty() && start.elapsed() < BUSY_GRACE => {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             }
-            (Refusal::Busy, processes) => format!(
+            (DetachRefusal::Busy, processes) => format!(
                 "in use by {}; end its use, or detach the mount with `tilefs umount --lazy`",
                 in_words(&processes)
             ),
-            (Refusal::Other(reason), _) => reason,
+            (DetachRefusal::Other(reason), _) => reason,
         };
         return Err(fail(reason));
     }
@@ -86,22 +86,24 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<(), MountError> {
 /// Detaches whatever is mounted at this absolute path.
 ///
 /// # Errors
-/// [`Refusal`].
-pub fn detach(mountpoint: &Path, how: Detach) -> Result<(), Refusal> {
+/// [`DetachRefusal`].
+pub fn detach(mountpoint: &Path, how: Detach) -> Result<(), DetachRefusal> {
     // A lazy unmount detaches the name at once, and the file system when its last user is done.
     let lazily = if how == Detach::Lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(mountpoint, UnmountFlags::NOFOLLOW | lazily) {
         Ok(()) => Ok(()),
         Err(Errno::PERM) => detach_with_helper(mountpoint, how),
-        Err(Errno::BUSY) => Err(Refusal::Busy),
-        Err(Errno::INVAL) => Err(Refusal::Other("nothing is mounted here".into())),
-        Err(error) => Err(Refusal::Other(format!("the kernel refuses to unmount: {}", std::io::Error::from(error)))),
+        Err(Errno::BUSY) => Err(DetachRefusal::Busy),
+        Err(Errno::INVAL) => Err(DetachRefusal::Other("nothing is mounted here".into())),
+        Err(error) => {
+            Err(DetachRefusal::Other(format!("the kernel refuses to unmount: {}", std::io::Error::from(error))))
+        }
     }
 }
 
-fn detach_with_helper(mountpoint: &Path, how: Detach) -> Result<(), Refusal> {
+fn detach_with_helper(mountpoint: &Path, how: Detach) -> Result<(), DetachRefusal> {
     let helper = attach::fusermount().ok_or_else(|| {
-        Refusal::Other(
+        DetachRefusal::Other(
             "unmounting without being root needs the program fusermount3; install the package fuse3 (`sudo apt-get \
              install fuse3`)"
                 .into(),
@@ -114,12 +116,12 @@ fn detach_with_helper(mountpoint: &Path, how: Detach) -> Result<(), Refusal> {
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| Refusal::Other(format!("cannot run {}: {error}", helper.display())))?;
+        .map_err(|error| DetachRefusal::Other(format!("cannot run {}: {error}", helper.display())))?;
     if output.status.success() {
         return Ok(());
     }
     let complaint = attach::complaint(&output.stderr);
-    Err(if complaint.contains("busy") { Refusal::Busy } else { Refusal::Other(complaint) })
+    Err(if complaint.contains("busy") { DetachRefusal::Busy } else { DetachRefusal::Other(complaint) })
 }
 
 /// Describes the processes that use a mount: `bash (process 123), od (process 456)`. Processes of other users are not

@@ -17,7 +17,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use rustix::process::{geteuid, getgid, getuid};
 
 use super::mount_table::KIND;
-use super::sys;
+use crate::fuse::sys;
 
 const DEVICE: &str = "/dev/fuse";
 

@@ -5,7 +5,7 @@ use std::path::{self, PathBuf};
 
 use clap::Args;
 
-use super::failure::{Failure, NOT_UNMOUNTED, complain};
+use crate::cli::failure::{Failure, NOT_UNMOUNTED, complain};
 use tilefs::fuse::{self, Detach};
 
 /// Unmount; returns when the mount is gone

@@ -1,0 +1,135 @@
+//! What a domain is: its additions to groups and arrays.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::Value;
+use tilefs_format::error::Result;
+use tilefs_format::schema::ArraySchema;
+use tilefs_reader::array::Array;
+use tilefs_reader::group::Group;
+
+use crate::fields::array_form::ArrayForm;
+use crate::node::{Folder, Node};
+use crate::options::OpenOptions;
+use crate::views::builder::FolderBuilder;
+
+/// Returns the form of an array of a group.
+pub type MemberForm = fn(&Group, &Arc<Array>) -> Result<Option<ArrayForm>>;
+
+/// Adds files of a domain to the folder of an array that was last modified at a time.
+pub type AddToArray = fn(&mut FolderBuilder, &Arc<Array>, SystemTime) -> Result<()>;
+
+/// Returns the height and the width of a matrix that a domain stores in an array.
+pub type MatrixLengths = fn(&Array) -> Result<Option<[u64; 2]>>;
+
+/// The additions of a domain to groups and arrays; each function decides whether an object is of the domain.
+#[derive(Clone, Copy)]
+pub struct Domain {
+    /// Makes what it adds to the folder of a group. Reads nothing.
+    pub of_group: Option<fn(ShownGroup) -> Box<dyn GroupDomain>>,
+    /// Returns the form of an array.
+    pub array_form: Option<fn(&ArraySchema) -> Option<ArrayForm>>,
+    /// Returns the form of an array that has another one in its group.
+    pub member_form: Option<MemberForm>,
+    /// Adds files to the folder of an array.
+    pub add_to_array: Option<AddToArray>,
+    /// Returns the lengths of a matrix, if the domain stores them.
+    pub matrix_lengths: Option<MatrixLengths>,
+}
+
+impl Domain {
+    /// A domain that adds nothing.
+    pub const NONE: Domain =
+        Domain { of_group: None, array_form: None, member_form: None, add_to_array: None, matrix_lengths: None };
+}
+
+/// A group whose folder is shown.
+#[derive(Clone)]
+pub struct ShownGroup {
+    pub group: Arc<Group>,
+    pub options: Arc<OpenOptions>,
+    pub modified: SystemTime,
+}
+
+/// Makes the group of the members in `zarr/`, as it is without a domain; its argument is the reason why it is not in the
+/// form of a domain, if that could be expected.
+pub type PlainZarr = Arc<dyn Fn(Option<String>) -> Arc<dyn Folder> + Send + Sync>;
+
+/// The additions of a domain to the folder of one group; none if the group is not of the domain.
+pub trait GroupDomain: Send + Sync {
+    /// Returns the view of a name. Members of the group take precedence.
+    ///
+    /// # Errors
+    /// Fails if what determines the view cannot be read.
+    fn view(&self, name: &str) -> Result<Option<Node>>;
+
+    /// Returns the names of the views that listings show, as far as the options want them.
+    ///
+    /// # Errors
+    /// As for [`GroupDomain::view`].
+    fn listed(&self) -> Result<Vec<&'static str>> {
+        Ok(Vec::new())
+    }
+
+    /// Returns `zarr/` in the form of the domain, and whether the result is final.
+    ///
+    /// # Errors
+    /// As for [`GroupDomain::view`].
+    fn zarr(&self, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
+        Ok((None, true))
+    }
+
+    /// Returns other options for the members in `zarr/`.
+    ///
+    /// # Errors
+    /// As for [`GroupDomain::view`].
+    fn options_in_zarr(&self) -> Result<Option<Arc<OpenOptions>>> {
+        Ok(None)
+    }
+
+    /// Adds the lines about its views to those of `.tilefs/views.txt`.
+    ///
+    /// # Errors
+    /// Fails if the metadata of the group cannot be read.
+    fn describe_views(&self, _views: &mut GroupViews) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds uses of the views to README.txt. If `may_open` is false, the group has too many members to open them for that.
+    ///
+    /// # Errors
+    /// As for [`GroupDomain::describe_views`].
+    fn describe_uses(&self, _uses: &mut GroupUses, _may_open: bool) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds files to those of `.group/group.json`.
+    fn describe_files(&self, _files: &mut GroupFiles) {}
+}
+
+/// The lines of `.tilefs/views.txt` about the views of domains.
+pub struct GroupViews {
+    /// The line about `zarr/`, unless it is plain.
+    pub zarr: Option<String>,
+    pub lines: String,
+    /// Whether the lines are final.
+    pub lasts: bool,
+}
+
+/// What README.txt says about the views of domains.
+pub struct GroupUses {
+    /// The form of the whole group.
+    pub whole: String,
+    pub views: String,
+    /// Whether the text is final.
+    pub lasts: bool,
+}
+
+/// The files of domains in `.group/group.json`.
+pub struct GroupFiles {
+    pub files: Vec<Value>,
+    pub not_listed: Vec<Value>,
+    /// Whether the lists are final.
+    pub lasts: bool,
+}

@@ -1,0 +1,117 @@
+//! The fields of records, with what is known of their names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+
+use super::super::fields::{FieldValue, Values};
+use super::super::header::Definition;
+use super::super::known_names::KnownNames;
+use super::super::record::{END, GENOTYPE};
+use super::super::{Header, Record};
+
+/// The INFO fields that are counted from the genotypes of all samples.
+pub(super) const ALLELE_NUMBER: &[u8] = b"AN";
+pub(super) const ALLELE_COUNT: &[u8] = b"AC";
+
+/// A file to merge.
+#[derive(Debug, Clone)]
+pub struct MergedFile {
+    /// Its header.
+    pub header: Arc<Header>,
+    /// The name of its sample, if it has a column.
+    pub sample: Option<Vec<u8>>,
+}
+
+/// A field of a record.
+#[derive(Debug, Clone)]
+pub(super) struct KnownField<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) values: Values<'a>,
+    pub(super) known: FieldDefinitions,
+}
+
+/// The result of looking up the name of a field: its number, its role, and its definitions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FieldDefinitions {
+    /// The number of the name.
+    pub(super) number: usize,
+    pub(super) role: Role,
+    /// Its definition in the record's header, and that in the merged header.
+    pub(super) own: Definition,
+    pub(super) merged: Definition,
+}
+
+/// Fields that are merged in their own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Genotype,
+    End,
+    /// An INFO field that is always summed.
+    Summed,
+    /// An INFO field that is summed if there are no genotypes to count it in.
+    Counted,
+    Other,
+}
+
+impl Role {
+    pub(super) fn of_info(name: &[u8]) -> Self {
+        match name {
+            END => Role::End,
+            b"DP" | b"DP4" => Role::Summed,
+            ALLELE_NUMBER | ALLELE_COUNT => Role::Counted,
+            _ => Role::Other,
+        }
+    }
+
+    pub(super) fn of_format(name: &[u8]) -> Self {
+        if name == GENOTYPE { Role::Genotype } else { Role::Other }
+    }
+}
+
+/// A record that is part of a line, and its fields.
+pub(super) struct LineRecord<'r, 'a, 'm> {
+    pub(super) file: &'m MergedFile,
+    pub(super) record: &'r Record<'a>,
+    pub(super) map: &'r [usize],
+    pub(super) info: &'r [KnownField<'a>],
+    pub(super) format: &'r [KnownField<'a>],
+}
+
+/// The numbers of names of fields.
+pub(super) struct FieldNumbers(HashMap<Vec<u8>, usize>);
+
+/// The number of the name `END`, which records may have without storing it.
+pub(super) const END_NUMBER: usize = 0;
+
+impl FieldNumbers {
+    pub(super) fn new() -> Self {
+        FieldNumbers(HashMap::from([(END.to_vec(), END_NUMBER)]))
+    }
+
+    pub(super) fn number(&mut self, name: &[u8]) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name.to_vec()).or_insert(next)
+    }
+}
+
+/// Returns what appends each field of a record to `fields`. `find` returns the role and both definitions of a name that
+/// is not known from earlier records.
+pub(super) fn known_fields<'f, 'a>(
+    known: &'f mut KnownNames<FieldDefinitions>,
+    names: &'f mut FieldNumbers,
+    fields: &'f mut Vec<KnownField<'a>>,
+    find: impl Fn(&[u8]) -> (Role, [Definition; 2]) + 'f,
+) -> impl FnMut(FieldValue<'a>) -> Result<()> {
+    let mut place = 0;
+    move |FieldValue { name, values }| {
+        let known = known.get(place, name, || {
+            let (role, [own, merged]) = find(name);
+            Ok(FieldDefinitions { number: names.number(name), role, own, merged })
+        })?;
+        place += 1;
+        fields.push(KnownField { name, values, known });
+        Ok(())
+    }
+}
