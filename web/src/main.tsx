@@ -146,7 +146,7 @@ function GroupView({ node, state }: { node: Extract<Node, { kind: "group" }>; st
   const kind = group.metadata.soma_object_type?.text;
   const main: [string, () => preact.JSX.Element][] = [];
   const onState = useCallback((names: Names, schema: Schema, dense: DenseState) => setShown({ names, schema, dense }), []);
-  if (levels) main.push(["Image", () => <PyramidView names={names} levels={levels} state={state} onState={onState} />]);
+  if (levels) main.push(["Image", () => <PyramidView names={names} group={group} levels={levels} state={state} onState={onState} />]);
   if (kind === "SOMAExperiment" && group.members.some((member) => member.name === "obs")) main.push(["Experiment", () => <ExperimentView names={names} state={state} />]);
   if (hasVariants) main.push(["Variants", () => <VariantsView names={names} state={state} />]);
   const tabs: [string, () => preact.JSX.Element][] = [

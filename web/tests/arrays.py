@@ -14,8 +14,8 @@ SCRIPT = "<script>window.ran = 1</script>"
 NAMES = [SCRIPT, '"><img src=x onerror="window.ran = 2">', "\u202egnp.exe", "שלום", "🐘 & 'quotes'", "a%2Cb,c=d+e"]
 
 
-def make(name, shape, attributes, metadata=(), tile=4, dtype=np.int32):
-    dimensions = [tiledb.Dim(f"d{at}", domain=(0, length - 1), tile=min(tile, length), dtype=dtype) for at, length in enumerate(shape)]
+def make(name, shape, attributes, metadata=(), tile=4, dtype=np.int32, names=None):
+    dimensions = [tiledb.Dim(names[at] if names else f"d{at}", domain=(0, length - 1), tile=min(tile, length), dtype=dtype) for at, length in enumerate(shape)]
     schema = tiledb.ArraySchema(domain=tiledb.Domain(*dimensions), attrs=attributes)
     tiledb.Array.create(f"{folder}/{name}", schema)
     if metadata:
@@ -102,6 +102,19 @@ of_group("time", ["time"], np.array([0.0, 31.0, 60.0, 90.5]), {"units": "days si
 of_group("lat", ["lat"], np.linspace(72.5, -72.5, 30), {"units": "degrees_north"})
 of_group("lon", ["lon"], np.arange(50) * 7.5 - 180, {"units": "degrees_east"})
 
+# A picture of two stains, as TileDB-BioImaging describes it: each channel has a colour and a range.
+stains = f"{folder}/stains"
+tiledb.group_create(stains)
+intensity = np.stack([np.add.outer(np.arange(40) * 10, np.arange(60) * 5), np.add.outer(np.arange(40)[::-1] * 20, np.zeros(60))]).astype(np.uint16)
+write(make("stains/l_0.tdb", (2, 40, 60), [tiledb.Attr("intensity", dtype=np.uint16)], tile=60, names="CYX"), intensity)
+CHANNELS = [{"name": "DAPI", "color": {"red": 200, "green": 0, "blue": 255, "alpha": 255}, "min": 0.0, "max": 500.0},
+            {"name": SCRIPT, "color": {"red": 0, "green": 255, "blue": 0, "alpha": 255}, "min": 100.0, "max": 800.0}]
+with tiledb.Group(stains, "w") as opened:
+    opened.add("l_0.tdb", "l_0.tdb", relative=True)
+    opened.meta["dataset_type"] = "bioimg"
+    opened.meta["levels"] = json.dumps([{"level": 0, "name": "l_0.tdb", "axes": "CYX", "shape": [2, 40, 60]}])
+    opened.meta["metadata"] = json.dumps({"channels": {"intensity": CHANNELS}})
+
 
 def values(array):
     return [None if not np.isfinite(value) else value for value in np.asarray(array).ravel().tolist()]
@@ -134,6 +147,8 @@ json.dump({
     "classes": at(f"{folder}/classes", "TDB_VALUES"),
     "class_names": CLASSES,
     "palette": PALETTE,
+    "stains": at(f"{stains}/l_0.tdb", "intensity"),
+    "channels": CHANNELS,
     "tas": at(f"{folder}/cf/tas", "tas"),
     "demo": at(demo, "temp"),
     "demo_before": at(demo, "temp", 1704067200000),

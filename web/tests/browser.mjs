@@ -169,6 +169,25 @@ check("colours, names, missing cells, pixels and places of a raster are those th
   await close(page);
 });
 
+check("channels of a pyramid have the colours and ranges that its metadata say", async () => {
+  const page = await open(`${urls.hostile}stains/`);
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(300);
+  for (const [x, y] of [[200, 40], [400, 150], [500, 250], [600, 300]]) {
+    const { places: [[row], [column]], pixel, value } = await pointed(page, x, y);
+    const values = [0, 1].map((channel) => valueAt(expected.stains, channel, row, column));
+    assert.deepEqual(value.split(", ").map(Number), values);
+    const part = (name) => values.reduce((sum, one, at) => {
+      const { color, min, max } = expected.channels[at];
+      return sum + Math.min(1, Math.max(0, (one - min) / (max - min))) * color[name];
+    }, 0);
+    assert.deepEqual(pixel, [...["red", "green", "blue"].map((name) => Math.min(255, Math.round(part(name)))), 255]);
+  }
+  assert.deepEqual(await page.$$eval(".legend li", (items) => items.map((item) => item.textContent)), expected.channels.map((one) => one.name));
+  await accessible(page);
+  await close(page);
+});
+
 check("a field of a group of CF has a slider of dates, and coordinates at its axes", async () => {
   const page = await open(`${urls.hostile}cf/tas/`);
   await page.waitForSelector("[data-sampled=no]");

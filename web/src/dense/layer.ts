@@ -14,6 +14,18 @@ export interface Source {
   scale: number;
 }
 
+/** The colour of a channel at its greatest number; none at its least. */
+export interface Channel {
+  name: string;
+  colour: [number, number, number];
+  least: number;
+  greatest: number;
+}
+
+/** The most bands that are one picture, as they are and as channels. */
+const MOST_BANDS = 4;
+export const MOST_CHANNELS = 8;
+
 /** What of an array the plane shows. */
 export interface Plane {
   rows: number;
@@ -22,6 +34,8 @@ export interface Plane {
   fixed: number[];
   /** The dimension whose positions are red, green, blue and perhaps opacity. */
   bands: number | null;
+  /** The colours of bands that are added; null if bands are red, green and blue. */
+  channels: Channel[] | null;
   component: number;
 }
 
@@ -69,7 +83,7 @@ export async function* layersOf(
     most,
   });
   const fixed: Pick = plane.fixed.map((position, dimension) => Math.min(position, shape[dimension] - 1));
-  if (plane.bands !== null) fixed[plane.bands] = { start: 0, count: Math.min(4, shape[plane.bands]), step: 1 };
+  if (plane.bands !== null) fixed[plane.bands] = { start: 0, count: Math.min(plane.channels ? MOST_CHANNELS : MOST_BANDS, shape[plane.bands]), step: 1 };
   const ranges = [
     range(plane.rows, window.top, window.bottom, most[0]),
     range(plane.columns, window.left, window.right, most[1]),
@@ -93,7 +107,7 @@ function layer(source: Source, plane: Plane, cells: Cells, top: number, left: nu
   const stored = drawn(cells, source.attribute, plane.component);
   const bands = plane.bands === null ? 1 : cells.shape[plane.bands];
   const values = new Float64Array(rows.count * columns.count);
-  const pixels = plane.bands === null || bands < 3 ? null : new Uint32Array(values.length);
+  const pixels = plane.bands === null || (bands < 3 && !plane.channels) ? null : new Uint32Array(values.length);
   const most = pixels ? brightest(stored, source.attribute.datatype) : 1;
   for (let row = 0, at = 0; row < rows.count; row++) {
     for (let column = 0; column < columns.count; column++, at++) {
@@ -102,7 +116,8 @@ function layer(source: Source, plane: Plane, cells: Cells, top: number, left: nu
       if (pixels) {
         const part = (band: number) => (255 * stored[index(band)]) / most;
         const isMissing = Number.isNaN(values[at]);
-        pixels[at] = isMissing ? 0 : rgb(part(0), part(1), part(2), bands > 3 ? part(3) : 255);
+        if (plane.channels) pixels[at] = added(plane.channels, (band) => stored[index(band)]);
+        else pixels[at] = isMissing ? 0 : rgb(part(0), part(1), part(2), bands > 3 ? part(3) : 255);
       }
     }
   }
@@ -111,6 +126,17 @@ function layer(source: Source, plane: Plane, cells: Cells, top: number, left: nu
     top: top * source.scale, left: left * source.scale,
     rowStep: rows.step * source.scale, columnStep: columns.step * source.scale,
   };
+}
+
+/** Returns the sum of the colours of channels; of those without a value, there is none. */
+function added(channels: Channel[], value: (band: number) => number): number {
+  const sum = [0, 0, 0];
+  channels.forEach(({ colour, least, greatest }, band) => {
+    const share = Math.min(1, Math.max(0, (value(band) - least) / (greatest - least || 1))) || 0;
+    colour.forEach((part, at) => (sum[at] += share * part));
+  });
+  const [red, green, blue] = sum.map((part) => Math.min(255, Math.round(part)));
+  return rgb(red, green, blue);
 }
 
 /** Returns the number that is full brightness: that of the type, or the greatest of wider types. */

@@ -10,7 +10,7 @@ import { Grid } from "./grid";
 import { LinePlot } from "./line";
 import { componentsOf } from "./numbers";
 import { Picture } from "./picture";
-import type { Plane, Source, Window } from "./layer";
+import { MOST_CHANNELS, type Channel, type Plane, type Source, type Window } from "./layer";
 import { readNotes, withCoordinates } from "./notes";
 import { axesOf, placeText, readCells, valueAt, type Axis, type Pick } from "./read";
 
@@ -51,13 +51,15 @@ interface Props {
   state: URLSearchParams;
   /** Coarser copies of the array. */
   levels?: Source[];
+  /** The colours of its bands, if they have their own. */
+  channels?: Channel[] | null;
   onState: (state: DenseState) => void;
 }
 
 /** Attributes beyond this number are chosen by name, because a list of all would be too long. */
 const MOST_LISTED = 300;
 
-export function DenseView({ names, schema, state, levels = [], onState }: Props) {
+export function DenseView({ names, schema, state, levels = [], channels = null, onState }: Props) {
   const plainAxes = useMemo(() => axesOf(schema), [schema]);
   const bandsHere = bandDimension(schema);
   const first = Math.max(0, schema.attributes.findIndex((attribute) => attribute.name === (state.get("field") ?? "\0")));
@@ -76,7 +78,8 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
   const [columns, setColumns] = useState(dimensionOf("columns") < 0 ? column0 : dimensionOf("columns"));
   const [fixed, setFixed] = useState(() => positionsIn(state.get("at"), axes));
   const canBeColours = bandsHere !== null && rows !== bandsHere && columns !== bandsHere && isNumber && !labels &&
-    axes[bandsHere].length >= 3 && axes[bandsHere].length <= 4 && !/INT32|INT64/.test(attribute.datatype);
+    (channels ? channels.length === axes[bandsHere].length && channels.length <= MOST_CHANNELS
+      : axes[bandsHere].length >= 3 && axes[bandsHere].length <= 4 && !/INT32|INT64/.test(attribute.datatype));
   const [asColours, setAsColours] = useState(state.get("colours") !== "no");
   const bands = canBeColours && asColours ? bandsHere : null;
   const lengths = axes.filter((axis) => axis.length > 1).length;
@@ -103,7 +106,7 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
   const scaleMap = map in MAPS ? map : "viridis";
   const isTurned = rows === column0 && columns === row0;
   const aspect = !notes || notes.aspect === 1 ? 1 : isTurned ? 1 / notes.aspect : rows === row0 && columns === column0 ? notes.aspect : 1;
-  const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, component }), [rows, columns, fixed, bands, component]);
+  const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, channels, component }), [rows, columns, fixed, bands, channels, component]);
   const sources: Source[] = useMemo(() => [{ names, schema, attribute, scale: 1 }, ...levels], [names.join("/"), attribute, levels]);
   const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, scaleMap, isLog), [limits, statistics, scaleMap, isLog]);
   useEffect(() => {
@@ -189,6 +192,9 @@ export function DenseView({ names, schema, state, levels = [], onState }: Props)
         None of the cells drawn has a value.{" "}
         {schema.covers === "domain" && names.at(-1) !== "nonempty" && <button class="link" onClick={() => go({ names: [...names, "nonempty"], state: new URLSearchParams() })}>Show the box that was written</button>}
       </p>}
+      {channels && bands !== null && as === "picture" && (
+        <ul class="legend" aria-label="Channels">{channels.map(({ name, colour }, at) => <li key={at}><i style={{ background: `rgb(${colour.join(",")})` }} />{name}</li>)}</ul>
+      )}
       {labels && as === "picture" && <p class="quiet small">{grouped(labels.length)} labels: {labels.slice(0, 12).join(", ")}{labels.length > 12 && ", …"}</p>}
       {statistics && !labels && (as === "picture" || as === "line") && (
         <Histogram statistics={statistics} scale={as === "picture" && bands === null ? scale : null} isSample={isSample} />

@@ -1,6 +1,6 @@
 // An image pyramid of TileDB-BioImaging: one picture, for which the level that fits is read.
 import { DenseView, type DenseState } from "../dense/view";
-import type { Source } from "../dense/layer";
+import type { Channel, Source } from "../dense/layer";
 import { Busy, Trouble, useWork } from "../parts";
 import { json, type Names } from "../server";
 import type { Group, Schema } from "../schema";
@@ -22,12 +22,26 @@ export function levelsOf(group: Group): Level[] | null {
   }
 }
 
+/** Returns the colours of channels that a group's metadata names, for an attribute; null if there are none. */
+export function channelsOf(group: Group, attribute: string): Channel[] | null {
+  try {
+    const stored = JSON.parse(group.metadata.metadata?.text ?? "{}").channels;
+    const channels = (stored?.[attribute] ?? null) as { name?: string; color: Record<string, number>; min?: number; max?: number }[] | null;
+    const number = (value: unknown, usual: number) => (Number.isFinite(value) ? Number(value) : usual);
+    return channels?.map(({ name, color, min, max }, at) => ({
+      name: String(name ?? at), colour: [number(color.red, 255), number(color.green, 255), number(color.blue, 255)], least: number(min, 0), greatest: number(max, 255),
+    })) ?? null;
+  } catch {
+    return null;
+  }
+}
+
 function size(level: Level): number {
   return level.shape.reduce((product, length) => product * length, 1);
 }
 
-export function PyramidView({ names, levels, state, onState }: {
-  names: Names; levels: Level[]; state: URLSearchParams; onState: (names: Names, schema: Schema, state: DenseState) => void;
+export function PyramidView({ names, group, levels, state, onState }: {
+  names: Names; group: Group; levels: Level[]; state: URLSearchParams; onState: (names: Names, schema: Schema, state: DenseState) => void;
 }) {
   const { result, error } = useWork(async (signal) => {
     const schemas = await Promise.all(levels.map((level) => json<Schema>([...names, level.name], "schema.json", signal)));
@@ -38,10 +52,10 @@ export function PyramidView({ names, levels, state, onState }: {
       const scale = width(first) / width(schema);
       return attribute && Number.isFinite(scale) && scale >= 1 ? [{ names: [...names, levels[number + 1].name], schema, attribute, scale }] : [];
     });
-    return { first, sources };
+    return { first, sources, channels: channelsOf(group, first.attributes[0].name) };
   }, [names]);
   if (error !== undefined) return <Trouble error={error} />;
   if (!result) return <p class="status"><Busy /></p>;
   const own = [...names, levels[0].name];
-  return <DenseView names={own} schema={result.first} state={state} levels={result.sources} onState={(dense) => onState(own, result.first, dense)} />;
+  return <DenseView names={own} schema={result.first} state={state} levels={result.sources} channels={result.channels} onState={(dense) => onState(own, result.first, dense)} />;
 }
