@@ -3,9 +3,9 @@
 use crate::walk::Scope;
 
 /// Names that an array or group has or lacks; if it lacks one, the reason is compared.
-const VIEWS: [&str; 18] = [
-    "npy", "text", "netcdf", "netcdf4", "hdf5", "arrow", "parquet", "zarr", "zarr2", "tiff", "F", "dims", "enums",
-    "meta", "by-row", "nonempty", "h5ad", "vcf",
+const VIEWS: [&str; 20] = [
+    "npy", "text", "netcdf", "netcdf4", "hdf5", "arrow", "parquet", "zarr", "zarr2", "tiff", "fits", "nifti", "F",
+    "dims", "enums", "meta", "by-row", "nonempty", "h5ad", "vcf",
 ];
 
 /// Coordinates: one, all, texts, a step, lists of several axes, and three that are wrong.

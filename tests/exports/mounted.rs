@@ -288,6 +288,30 @@ fn tifffile_and_rasterio_open_the_pictures() {
 }
 
 #[test]
+fn astropy_opens_the_fits_images() {
+    let names = ["types_numbers", "types_times", "multi_value", "nullable", "fill", "odd_names", "no_fragment"];
+    let shapes = ["dims_1", "dims_4", "order_tile_col_cell_col_3d", "dim_uint64", "dim_datetime_day"];
+    let arrays = names.iter().chain(&shapes).map(|name| format!("arrays/dense/{name}"));
+    let arrays: Vec<String> = ["demo".to_owned()].into_iter().chain(arrays).collect();
+    python_on("numpy, astropy.io.fits", "fits_files.py", &arrays.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn nibabel_opens_the_volumes() {
+    let names = ["types_numbers", "multi_value", "fill", "odd_names", "partial", "dims_2", "dims_3", "dims_4"];
+    let arrays = names.iter().map(|name| format!("arrays/dense/{name}"));
+    let arrays: Vec<String> = ["demo".to_owned()].into_iter().chain(arrays).collect();
+    python_on("numpy, nibabel", "nifti_files.py", &arrays.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn images_of_the_sky_and_volumes_of_the_brain_have_their_coordinates() {
+    if has("gdalinfo") {
+        made_and_checked("numpy, tiledb, nibabel, astropy.wcs", "sky_files.py");
+    }
+}
+
+#[test]
 fn overviews_are_those_that_gdal_makes() {
     if has("gdalinfo") && has("gdaladdo") {
         made_and_checked("numpy, rasterio, tifffile, tiledb", "overview_files.py");
