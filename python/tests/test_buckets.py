@@ -1,6 +1,7 @@
 """Tests arrays in a bucket of an S3 server that runs in this process."""
 
 import os
+import shutil
 
 import fsspec
 import numpy as np
@@ -129,3 +130,28 @@ def test_forked_processes_have_connections_of_their_own(demo, bucket, tmp_path):
 
     assert [in_child(use) for _ in range(3)] == [0] * 3
     assert np.array_equal(array["temp"][:], whole)
+
+
+def test_xarray_opens_arrays_and_groups_in_buckets(bucket, demo, tmp_path, monkeypatch):
+    xarray = pytest.importorskip("xarray")
+    from tilefs._xarray import TilefsBackendEntrypoint
+
+    engine = TilefsBackendEntrypoint
+    config = settings(bucket)
+    expected = xarray.open_dataset(demo, engine=engine)
+    xarray.testing.assert_identical(xarray.open_dataset("s3://test/demo", engine=engine, config=config).load(), expected.load())
+    upload(bucket, group_of(demo, tmp_path / "group"), "group")
+    tree = xarray.open_datatree("s3://test/group", engine=engine, config=config)
+    np.testing.assert_array_equal(tree["dem/temp"].values, expected["temp"].values)
+    # Without options, the address of the server comes from the environment.
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bucket)
+    assert engine().guess_can_open("s3://test/demo") and not engine().guess_can_open("s3://test/none")
+
+
+def group_of(array, folder):
+    """Writes a group with a copy of an array, as `dem`."""
+    tiledb.Group.create(str(folder))
+    shutil.copytree(array, folder / "dem")
+    with tiledb.Group(str(folder), "w") as group:
+        group.add("dem", "dem", relative=True)
+    return folder

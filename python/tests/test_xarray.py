@@ -91,6 +91,39 @@ def test_groups_are_trees(group):
     np.testing.assert_array_equal(dataset["temp"].values, by_zarr(group / "dense")["temp"].values)
 
 
+def test_sparse_arrays_with_one_dimension_are_along_it(group):
+    dataset = xarray.open_dataset(group / "sparse")
+    assert dataset["a"].dims == ("id",) and dataset["a"].sel(id=27).item() == 9.0
+    np.testing.assert_array_equal(dataset["id"].values, np.arange(0, 300, 3))
+    np.testing.assert_array_equal(dataset["a"].sel(id=slice(30, 60)).values, np.arange(10.0, 21.0))
+
+
+def write_variables(folder, **sizes):
+    """Writes a group of arrays as TileDB-CF does that mark nothing: attributes along dimensions from 0."""
+    tiledb.Group.create(str(folder))
+    with tiledb.Group(str(folder), "w") as group:
+        for name, lengths in sizes.items():
+            dims = [tiledb.Dim(axis, domain=(0, length - 1), tile=4, dtype=np.uint64) for axis, length in lengths.items()]
+            tiledb.Array.create(str(folder / name), tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr(name, dtype=np.float64)]))
+            with tiledb.open(str(folder / name), "w") as array:
+                array[:] = np.random.default_rng(1).random(tuple(lengths.values()))
+            group.add(name, name, relative=True)
+        group.meta["title"], group.meta["coordinates"] = "whole", "height"
+    return folder
+
+
+def test_arrays_along_the_same_dimensions_are_one_dataset(tmp_path):
+    dataset = xarray.open_dataset(write_variables(tmp_path / "one", wind={"y": 5, "x": 7}, height={"y": 5}))
+    assert set(dataset.data_vars) == {"wind"} and set(dataset.coords) == {"height"} and dataset.attrs == {"title": "whole"}
+    with tiledb.open(str(tmp_path / "one/wind")) as array:
+        np.testing.assert_array_equal(dataset["wind"].values, array[:]["wind"])
+    chunked = xarray.open_dataset(tmp_path / "one", chunks={})
+    assert chunked["wind"].chunks == ((4, 1), (4, 3)) and dict(chunked.sizes) == {"y": 5, "x": 7}
+    # Dimensions of other lengths are others.
+    assert not xarray.open_dataset(write_variables(tmp_path / "two", wind={"y": 5}, rain={"y": 6})).variables
+    assert set(xarray.open_datatree(tmp_path / "two").children) == {"wind", "rain"}
+
+
 def test_earlier_times(tmp_path):
     path = str(tmp_path / "times")
     dim = tiledb.Dim("d", domain=(0, 3), tile=2, dtype=np.int32)

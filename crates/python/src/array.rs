@@ -16,6 +16,7 @@ use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_threads::PerProcess;
 use tilefs_tree::array::array_folder;
+use tilefs_tree::cells::MAX_PART_ROWS;
 use tilefs_tree::node::names::dimension_name;
 use tilefs_tree::{Folder, Node};
 
@@ -56,8 +57,8 @@ type DimensionOutline<'py> = (String, &'static str, Option<String>, Option<(Boun
 type LabelList<'py> = (bool, Option<String>, Vec<Bound<'py, PyAny>>);
 
 /// Name, first and last time in milliseconds since 1970, format version, whether it is dense, the number of cells, and
-/// the lowest and the highest coordinate along each dimension (none for a fragment without cells).
-type FragmentOutline<'py> = (String, (u64, u64), u32, bool, u64, Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>);
+/// the lowest and the highest coordinate along each dimension (none for a fragment without cells), and the stored bytes.
+type FragmentOutline<'py> = (String, (u64, u64), u32, bool, u64, Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, u64);
 
 impl Array {
     pub fn new(array: Arc<tilefs_reader::Array>, context: Arc<ProcessContext>) -> Self {
@@ -222,7 +223,7 @@ impl Array {
         columns: Option<Vec<String>>,
         by_row: bool,
     ) -> PyResult<Rows> {
-        Rows::new(py, RowQuery { array: self.0.clone(), selection, columns, by_row })
+        Rows::new(py, RowQuery { array: self.0.clone(), selection, columns, by_row, most: MAX_PART_ROWS, parts: None })
     }
 
     /// Returns the lowest and the highest position along each axis of the cells that were written, relative to the
@@ -267,14 +268,14 @@ impl Array {
                 let times = array.fragment_times(fragment).map_or((0, 0), |times| (times.t1, times.t2));
                 let cells = array.fragment_cells(fragment)?;
                 let name = array.fragment_name(fragment).to_owned();
-                Ok((name, times, facts.version, facts.dense, cells, facts.non_empty_ranges()))
+                Ok((name, times, facts.version, facts.dense, cells, facts.non_empty_ranges(), facts.stored_bytes))
             };
             (0..array.fragment_count()).map(outline).collect::<Result<Vec<_>>>()
         })?;
-        let shown = found.into_iter().map(|(name, times, version, is_dense, cells, ranges)| {
+        let shown = found.into_iter().map(|(name, times, version, is_dense, cells, ranges, bytes)| {
             let ranges = ranges.unwrap_or_default();
             let ends = ranges.iter().map(|range| Ok((scalar(py, &range.low)?, scalar(py, &range.high)?)));
-            Ok((name, times, version, is_dense, cells, ends.collect::<PyResult<_>>()?))
+            Ok((name, times, version, is_dense, cells, ends.collect::<PyResult<_>>()?, bytes))
         });
         shown.collect()
     }

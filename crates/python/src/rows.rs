@@ -13,8 +13,9 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::{FieldId, ValueBounds};
 use tilefs_threads as threads;
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
@@ -34,12 +35,16 @@ pub struct RowQuery {
     pub columns: Option<Vec<String>>,
     /// Whether rows are sorted by coordinates instead of in the array's order.
     pub by_row: bool,
+    /// The most rows of a part, unless one tile has more.
+    pub most: u64,
+    /// The parts that are read, by their numbers in ascending order; `None` for all.
+    pub parts: Option<Vec<usize>>,
 }
 
 impl RowQuery {
     fn parts(&self) -> Result<ArrowParts> {
         let array = self.array.here()?.array.clone();
-        ArrowParts::new(array, self.selection.as_deref(), self.columns.clone(), self.by_row)
+        ArrowParts::new(array, self.selection.as_deref(), self.columns.clone(), self.by_row, self.most)
     }
 }
 
@@ -60,6 +65,37 @@ impl Rows {
     /// Returns the number of rows. This may have to read coordinates.
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
         call::run(py, || self.0.parts()?.rows())
+    }
+
+    /// Returns the most rows that there can be, without reading cells, and whether that is their exact number.
+    fn known_count(&self, py: Python<'_>) -> PyResult<(u64, bool)> {
+        let known = call::run(py, || self.0.parts()?.known_rows())?;
+        Ok((known.most(), known.exact().is_some()))
+    }
+
+    /// Returns the most rows before each of the parts of at most `most` rows each.
+    fn part_starts(&self, py: Python<'_>, most: u64) -> PyResult<Vec<u64>> {
+        call::run(py, || Ok(self.divided(most, None).parts()?.starts().to_vec()))
+    }
+
+    /// Returns bounds of the values of a field in each part, as the bytes of two values, as far as they are known; `None`
+    /// if cells would have to be read.
+    fn part_bounds<'py>(
+        &self,
+        py: Python<'py>,
+        most: u64,
+        is_dimension: bool,
+        field: usize,
+    ) -> PyResult<Option<Vec<Option<BoundsAsBytes<'py>>>>> {
+        let field = if is_dimension { FieldId::Dimension(field) } else { FieldId::Attribute(field) };
+        let found = call::run(py, || self.divided(most, None).parts()?.bounds(field))?;
+        let shown = |bounds: ValueBounds| (PyBytes::new(py, &bounds.least), PyBytes::new(py, &bounds.greatest));
+        Ok(found.map(|parts| parts.into_iter().map(|bounds| bounds.map(shown)).collect()))
+    }
+
+    /// Returns the rows of some of the parts of at most `most` rows each, by their numbers in ascending order.
+    fn some_parts(&self, most: u64, parts: Vec<usize>) -> Rows {
+        Rows(self.divided(most, Some(parts)))
     }
 
     /// Returns a capsule with a stream; see Arrow's PyCapsule interface.
@@ -94,6 +130,16 @@ impl Rows {
     }
 }
 
+/// A lower and an upper bound, as the bytes of values.
+type BoundsAsBytes<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+impl Rows {
+    /// Returns the query with parts of at most `most` rows.
+    fn divided(&self, most: u64, parts: Option<Vec<usize>>) -> RowQuery {
+        RowQuery { most: most.max(1), parts, ..self.0.clone() }
+    }
+}
+
 /// Parts that are read at the same time, so that threads that find no more tiles in one part start with the next. Three
 /// parts of overlapping fragments took longer, because they wait for the same merges.
 const PARTS_AT_ONCE: usize = 2;
@@ -101,7 +147,7 @@ const PARTS_AT_ONCE: usize = 2;
 /// The same for storage with high latency, so that there are requests in flight while rows are decoded.
 const REMOTE_PARTS_AT_ONCE: usize = 4;
 
-/// A place in a stream: a part, and a batch of it.
+/// A place in a stream: a part, counted among those that are read, and a batch of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Place {
     part: usize,
@@ -113,9 +159,11 @@ struct Place {
 struct Stream {
     schema: SchemaRef,
     parts: Arc<ArrowParts>,
+    /// The parts that are read; `None` for all.
+    chosen: Option<Vec<usize>>,
     /// The number of parts that are read at the same time.
     at_once: usize,
-    /// The next part to start reading.
+    /// The next part to start reading, among those that are read.
     next: usize,
     /// How many of its batches are not wanted.
     skipped: usize,
@@ -135,15 +183,23 @@ impl Stream {
         let is_remote = query.array.here()?.array.is_remote();
         let at_once = if is_remote { REMOTE_PARTS_AT_ONCE } else { PARTS_AT_ONCE };
         let (next, skipped, reading) = (place.part, place.batch, VecDeque::new());
-        Ok(Stream { schema, parts: Arc::new(parts), at_once, next, skipped, reading, place, token: Token::new() })
+        let (parts, chosen) = (Arc::new(parts), query.parts.clone());
+        Ok(Stream { schema, parts, chosen, at_once, next, skipped, reading, place, token: Token::new() })
+    }
+
+    /// Returns the number of parts that are read.
+    fn count(&self) -> usize {
+        self.chosen.as_ref().map_or(self.parts.count(), Vec::len)
     }
 
     /// Returns the next batch, or an error as soon as `is_interrupted`.
     fn next_batch(&mut self, is_interrupted: &dyn Fn() -> bool) -> Result<Option<RecordBatch>> {
         loop {
-            while self.next < self.parts.count() && self.reading.len() < self.at_once {
+            while self.next < self.count() && self.reading.len() < self.at_once {
                 let skipped = std::mem::take(&mut self.skipped);
-                self.reading.push_back(read_part(&self.parts, self.next, skipped, &self.token)?);
+                let number = self.chosen.as_ref().map_or(Some(self.next), |chosen| chosen.get(self.next).copied());
+                let number = number.ok_or_else(|| Error::internal("a part past the last one"))?;
+                self.reading.push_back(read_part(&self.parts, number, skipped, &self.token)?);
                 self.next += 1;
             }
             let Some(first) = self.reading.front() else { return Ok(None) };
@@ -179,9 +235,9 @@ impl Stream {
 
     /// Ends the stream after an error: later rows would seem to follow the rows before it.
     fn end(&mut self) {
-        self.next = self.parts.count();
+        self.next = self.count();
         self.reading.clear();
-        self.place = Place { part: self.parts.count(), batch: 0 };
+        self.place = Place { part: self.next, batch: 0 };
     }
 }
 

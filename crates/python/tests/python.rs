@@ -60,12 +60,19 @@ fn run_pytest_with(arguments: &[&str], environment: &[(&str, &Path)]) {
     let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{printed}\n{errors}");
     assert!(printed.contains(" passed"), "{printed}");
-    assert!(!printed.contains("SKIPPED"), "a test skipped itself:\n{printed}");
+    // xarray's own tests know what does not apply to an engine.
+    let is_skipped = |line: &str| line.starts_with("SKIPPED") && !line.contains("/xarray/tests/");
+    assert!(!printed.lines().any(is_skipped), "a test skipped itself:\n{printed}");
 }
 
 #[test]
 fn arrays_are_read_in_python() {
     run_pytest(&["tests/test_indices.py", "tests/test_dense.py", "tests/test_rows.py", "tests/test_help.py"]);
+}
+
+#[test]
+fn notebooks_show_what_is_opened() {
+    run_pytest(&["tests/test_notebooks.py"]);
 }
 
 #[test]
@@ -85,7 +92,7 @@ fn experiments_are_read_as_anndata() {
 
 #[test]
 fn xarray_opens_arrays_and_groups() {
-    run_pytest(&["tests/test_xarray.py"]);
+    run_pytest(&["tests/test_xarray.py", "tests/test_xarray_backend.py"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _anndata, _indices, _options, _queries, _selections, _subscripts, _tilefs
+from . import _anndata, _display, _indices, _options, _queries, _selections, _subscripts, _tilefs
 from ._errors import Error, UsageError
 from ._schema import Dimension, Enumeration, Schema, coordinate, dimension
 
@@ -26,6 +26,9 @@ _ENCODINGS = {
     "STRING_UTF32": "utf-32-le",
     "STRING_UCS4": "utf-32-le",
 }
+
+# The rows of a part where only the first rows are wanted.
+_FEW_ROWS = 1024
 
 # How many names an error lists.
 _MOST_NAMES = 20
@@ -372,14 +375,15 @@ class Array(_Opened):
         if isinstance(columns, str):
             columns = [columns]
         selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
-        return Rows(self._opened.rows(selection, columns and list(columns), order == "row"))
+        return Rows(self, selection, columns and list(columns), order)
 
     def __repr__(self) -> str:
         if self._inner is None:
             return f"<tilefs.Array {self.uri!r}, closed>"
-        kind = "sparse" if self.is_sparse else "dense"
-        dimensions = ", ".join(dimension.name for dimension in self.dimensions)
-        return f"<tilefs.Array {self.uri!r}: {kind} [{dimensions}], {', '.join(self.attributes)}>"
+        return _display.array_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.array_page(self)
 
 
 def _open_label(array: Array, name: str) -> Array:
@@ -563,7 +567,10 @@ class Attribute:
         return cells.reshape([sum(count for _, _, count in one) for one in axes])
 
     def __repr__(self) -> str:
-        return f"<tilefs.Attribute {self.name!r} of {self._array.uri!r}: {self.dtype}>"
+        return _display.attribute_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.attribute_page(self)
 
 
 class Rows:
@@ -576,8 +583,14 @@ class Rows:
     33 ['id', 'kind', 'score', 'state']
     """
 
-    def __init__(self, rows: "_tilefs.Rows") -> None:
-        self._rows = rows
+    def __init__(
+        self, array: Array, selection: Optional[str], columns: Optional[List[str]], order: str, rows: "Optional[_tilefs.Rows]" = None
+    ) -> None:
+        self._array = array
+        self._selection = selection
+        self._columns = columns
+        self._order = order
+        self._rows: "_tilefs.Rows" = rows or array._opened.rows(selection, columns, order == "row")
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._rows.__arrow_c_stream__(requested_schema)
@@ -589,6 +602,21 @@ class Rows:
         """Returns the number of rows. If fragments may hold the same cells, this reads their coordinates."""
         return self._rows.count()
 
+    def head(self, count: int = 5) -> "pyarrow.Table":
+        """Returns the first rows as a pyarrow table. Only their tiles are read, if no rows have to be sorted or merged."""
+        import pyarrow
+
+        batches, left = [], max(0, count)
+        reader = pyarrow.RecordBatchReader.from_stream(self._rows_in_parts(max(left, _FEW_ROWS)))
+        while left:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                break
+            batches.append(batch.slice(0, left))
+            left -= len(batches[-1])
+        return pyarrow.Table.from_batches(batches, reader.schema)
+
     def to_arrow(self) -> "pyarrow.Table":
         """Returns the rows as a pyarrow table."""
         import pyarrow
@@ -598,6 +626,19 @@ class Rows:
     def to_pandas(self, **options: Any) -> "pandas.DataFrame":
         """Returns the rows as a DataFrame. The options are those of pyarrow's ``Table.to_pandas``."""
         return self.to_arrow().to_pandas(**options)
+
+    def _with_columns(self, columns: Sequence[str]) -> "Rows":
+        return Rows(self._array, self._selection, list(columns), self._order)
+
+    def _rows_in_parts(self, most: int) -> "_tilefs.Rows":
+        """Returns the same rows, which are read in parts of at most so many."""
+        return self._rows.some_parts(most, range(len(self._rows.part_starts(most))))
+
+    def __repr__(self) -> str:
+        return _display.rows_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.rows_page(self)
 
 
 class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
@@ -700,7 +741,10 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
     def __repr__(self) -> str:
         if self._inner is None:
             return f"<tilefs.Group {self.uri!r}, closed>"
-        return f"<tilefs.Group {self.uri!r}: {', '.join(self)}>"
+        return _display.group_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.group_page(self)
 
 
 def _open_member(group: Group, name: str) -> Union[Array, Group]:

@@ -32,6 +32,8 @@ class Fragment(NamedTuple):
     cell_num: int
     #: The lowest and the highest coordinate along each dimension; ``None`` for a fragment without cells.
     nonempty_domain: Optional[Tuple[Tuple[Any, Any], ...]]
+    #: The bytes of the files of its tiles.
+    stored_bytes: int
 
 
 def array_fragments(uri: Any, **options: Any) -> List[Fragment]:
@@ -48,11 +50,11 @@ def array_fragments(uri: Any, **options: Any) -> List[Fragment]:
         return [_fragment(array, *one) for one in array._opened.fragments()]
 
 
-def _fragment(array: Array, name: str, times: Tuple[int, int], version: int, is_dense: bool, cells: int, ends: Any) -> Fragment:
+def _fragment(array: Array, name: str, times: Tuple[int, int], version: int, is_dense: bool, cells: int, ends: Any, stored: int) -> Fragment:
     dimensions = zip(array.dimensions, ends)
     domain = tuple(_subscripts.coordinates(dimension, pair, is_position=False) for dimension, pair in dimensions)
     folder = "__fragments/" if version >= 12 else ""
-    return Fragment(f"{array.uri}/{folder}{name}", times, version, not is_dense, cells, domain or None)
+    return Fragment(f"{array.uri}/{folder}{name}", times, version, not is_dense, cells, domain or None, stored)
 
 
 def object_type(uri: Any, **options: Any) -> Optional[str]:

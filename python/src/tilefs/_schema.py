@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _subscripts
+from . import _display, _subscripts
 from ._errors import UsageError
 
 if TYPE_CHECKING:
@@ -269,6 +269,12 @@ class Schema(Dict[str, Any]):
                 )
         known = ", ".join(one["name"] for one in self.get("dimension_labels", ()))
         raise UsageError(f"{self._array.uri} has no dimension label {name!r}; it has {known or 'none'}")
+
+    def __repr__(self) -> str:
+        return _display.schema_text(self)
+
+    def _repr_html_(self) -> Optional[str]:
+        return _display.schema_page(self)
 
     def _field(self, kind: str, number: int) -> Dict[str, Any]:
         return dict(self[kind][number])

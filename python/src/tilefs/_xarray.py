@@ -7,11 +7,12 @@ that Zarr's users know. This needs zarr and fsspec.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 import fsspec
 from xarray.backends import BackendEntrypoint
 
+from ._arrays import Array, open
 from ._errors import Error
 from ._objects import object_type
 
@@ -62,10 +63,16 @@ class TilefsBackendEntrypoint(BackendEntrypoint):
         config: Optional[Mapping[str, Any]] = None,
         anonymous: Optional[bool] = None,
     ) -> "xarray.Dataset":
-        """Opens an array, or a group within the group ``group``. The other options are those of :func:`tilefs.open` and of
-        xarray's engine for Zarr."""
+        """Opens an array, or a group within the group ``group``. A group of arrays whose dimensions of the same name have
+        the same coordinates is one dataset. The other options are those of :func:`tilefs.open` and of xarray's engine
+        for Zarr."""
         options = {name: value for name, value in locals().items() if name not in ("self", "filename_or_obj")}
-        return _opened("open_dataset", filename_or_obj, options)  # type: ignore[no-any-return]
+        dataset = _opened("open_dataset", filename_or_obj, dict(options))
+        coordinates = None if dataset.variables or group is not None else _coordinates(filename_or_obj, options)
+        if coordinates is not None:
+            del options["group"]
+            dataset = _merged(dataset, _opened("open_groups_as_dict", filename_or_obj, options), coordinates)
+        return dataset  # type: ignore[no-any-return]
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> "xarray.DataTree":
         """Opens a group as a tree of datasets."""
@@ -74,6 +81,48 @@ class TilefsBackendEntrypoint(BackendEntrypoint):
     def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> "Dict[str, xarray.Dataset]":
         """Opens the groups of a group by their paths."""
         return _opened("open_groups_as_dict", filename_or_obj, options)  # type: ignore[no-any-return]
+
+
+# The most arrays that are looked at to see whether they are one dataset.
+_MOST_VARIABLES = 1024
+
+
+def _coordinates(uri: Any, options: Mapping[str, Any]) -> Optional[List[str]]:
+    """Returns the names in the attribute ``coordinates`` of a group; ``None`` if there is no group of arrays alone."""
+    with open(uri, **{name: value for name, value in options.items() if name in _OURS}) as opened:
+        members = () if isinstance(opened, Array) else opened.members
+        if not 0 < len(members) <= _MOST_VARIABLES or any(kind != "array" for _, kind, _ in members):
+            return None
+        names = opened.metadata.get("coordinates", "")
+    return names.split() if isinstance(names, str) else []
+
+
+def _merged(root: "xarray.Dataset", datasets: "Mapping[str, xarray.Dataset]", coordinates: List[str]) -> "xarray.Dataset":
+    """Returns the variables of all datasets as one, some of which are coordinates; ``root`` if they contradict each
+    other."""
+    import xarray
+
+    found: "Dict[Any, xarray.Variable]" = {}
+    sizes: Dict[Any, int] = {}
+    names = set()
+    for path, dataset in datasets.items():
+        for name, variable in dataset.variables.items():
+            if name in dataset.dims:
+                # Positions from 0 need no coordinates.
+                is_plain = variable.dtype.kind in "iu" and (variable.values == range(variable.size)).all()
+                if not is_plain and not variable.identical(found.setdefault(name, variable)):
+                    return root
+            elif name in found:
+                return root
+            else:
+                found[name] = variable
+                names.update({name} & set((*dataset.coords, *coordinates)))
+        if any(sizes.setdefault(name, size) != size for name, size in dataset.sizes.items()):
+            return root
+    merged = xarray.Dataset(found, attrs=root.attrs)
+    merged = merged.set_coords(names)
+    merged.set_close(root.close)
+    return merged
 
 
 # The options of tilefs; the others are xarray's.

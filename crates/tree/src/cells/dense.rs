@@ -23,7 +23,7 @@ use tilefs_reader::array::{LabelArray, ValueBounds};
 use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
-use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
+use crate::cells::{FieldId, Subarray};
 use crate::options::Extent;
 use crate::select::labels::DimensionLabel;
 use crate::select::{self, Addressing, DimensionBounds};
@@ -158,13 +158,13 @@ impl DenseSubarray {
     }
 
     /// Returns the number of rows along the only axis, and the rows per part: whole tiles if all cells are shown.
-    fn rows_of_parts(&self) -> Result<(u64, u64)> {
+    fn rows_of_parts(&self, most: u64) -> Result<(u64, u64)> {
         let (shape, extents) = (self.selection.shape(), self.extents().unwrap_or_default());
         let ([rows], [extent]) = (shape.as_slice(), extents.as_slice()) else {
             return Err(Error::internal("rows of an array of several axes"));
         };
         let extent = (*extent).max(1);
-        Ok((*rows, (MAX_PART_ROWS / extent).max(1).saturating_mul(extent)))
+        Ok((*rows, (most / extent).max(1).saturating_mul(extent)))
     }
 
     fn column(&self, attribute: usize, file: FieldFile, fill: Vec<u8>) -> Result<Arc<dyn Content>> {
@@ -317,13 +317,13 @@ impl Subarray for DenseSubarray {
         Ok(Arc::new(DenseSubarray::new(self.dense.clone(), self.selection.select(indexes)?)))
     }
 
-    fn part_starts(&self) -> Result<Vec<u64>> {
-        let (rows, step) = self.rows_of_parts()?;
+    fn part_starts(&self, most: u64) -> Result<Vec<u64>> {
+        let (rows, step) = self.rows_of_parts(most)?;
         Ok((0..rows.div_ceil(step)).map(|number| number * step).collect())
     }
 
-    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>> {
-        let (rows, step) = self.rows_of_parts()?;
+    fn part_of_rows(&self, number: usize, most: u64) -> Result<Arc<dyn Subarray>> {
+        let (rows, step) = self.rows_of_parts(most)?;
         let first = (number as u64).checked_mul(step).filter(|first| *first < rows);
         let first = first.ok_or_else(|| Error::internal("no such part"))?;
         self.part(&IndexBox { first: vec![first], count: vec![step.min(rows - first)] })

@@ -174,17 +174,18 @@ pub trait Subarray: Send + Sync {
     }
 
     /// Returns the starts of parts that can be read without locating the rows of the others: for each part, the maximum
-    /// number of rows before it. A part has at most [`MAX_PART_ROWS`] rows, unless one tile has more.
+    /// number of rows before it. A part has at most `most` rows, usually [`MAX_PART_ROWS`], unless one tile has more. The
+    /// first call for a sparse array determines `most`.
     ///
     /// # Errors
     /// Fails if required metadata cannot be read, and for arrays of several axes.
-    fn part_starts(&self) -> Result<Vec<u64>>;
+    fn part_starts(&self, most: u64) -> Result<Vec<u64>>;
 
-    /// Returns the rows of a part, given its index.
+    /// Returns the rows of a part of at most `most` rows, given its index.
     ///
     /// # Errors
     /// As for [`Subarray::part_starts`].
-    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>>;
+    fn part_of_rows(&self, number: usize, most: u64) -> Result<Arc<dyn Subarray>>;
 
     /// Returns the cells of the whole array that a selection selects.
     ///

@@ -17,7 +17,7 @@ use tilefs_reader::read::Output;
 use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::selectable;
-use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
+use crate::cells::{FieldId, Subarray};
 use crate::select::bounds::integer_ends;
 use crate::select::{self, Addressing};
 
@@ -210,13 +210,13 @@ impl Subarray for SparseSubarray {
         Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)))
     }
 
-    fn part_starts(&self) -> Result<Vec<u64>> {
-        Ok(self.view()?.parts(MAX_PART_ROWS)?.iter().map(|part| part.before).collect())
+    fn part_starts(&self, most: u64) -> Result<Vec<u64>> {
+        Ok(self.view()?.parts(most)?.iter().map(|part| part.before).collect())
     }
 
-    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>> {
+    fn part_of_rows(&self, number: usize, most: u64) -> Result<Arc<dyn Subarray>> {
         let view = self.view()?;
-        let part = view.parts(MAX_PART_ROWS)?.get(number).ok_or_else(|| Error::internal("no such part"))?;
+        let part = view.parts(most)?.get(number).ok_or_else(|| Error::internal("no such part"))?;
         let part = view.part(part)?;
         let view = Arc::new(part).into();
         Ok(Arc::new(SparseSubarray { view, ..Self::of(self.array.clone(), None, self.by_row) }))

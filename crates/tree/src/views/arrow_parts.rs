@@ -5,11 +5,12 @@ use std::time::UNIX_EPOCH;
 
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Array;
+use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::array::{Array, ValueBounds};
 
-use crate::cells::Subarray;
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
+use crate::cells::{FieldId, Subarray};
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::shown::ShownViews;
 use crate::options::Extent;
@@ -19,21 +20,32 @@ use crate::views::parts::part_of;
 use crate::views::tables;
 
 /// The rows of a sparse array, or of a dense one with one dimension, in files of up to a million rows each, as in
-/// `arrow/parts`. A table without rows is one file. Memory: a number for each part.
+/// `arrow/parts`, or of fewer. A table without rows is one file. Memory: a number for each part.
 pub struct ArrowParts {
     fields: FieldFolder,
     columns: Option<Vec<String>>,
-    parts: usize,
+    is_by_row: bool,
+    /// The most rows of a part, unless one tile has more.
+    most: u64,
+    /// The most rows before each part.
+    starts: Vec<u64>,
 }
 
 impl ArrowParts {
     /// Creates the files of the rows that `selection` selects, which is the name of a folder in `slice/`, with these
-    /// columns in this order. `by_row` sorts the rows of a sparse array by coordinates.
+    /// columns in this order. `by_row` sorts the rows of a sparse array by coordinates. A file has at most `most` rows,
+    /// unless one tile has more.
     ///
     /// # Errors
     /// [`Error::Usage`] for a selection that selects nothing, an unknown column, or a dense array of several
     /// dimensions; any damage in footers.
-    pub fn new(array: Arc<Array>, selection: Option<&str>, columns: Option<Vec<String>>, by_row: bool) -> Result<Self> {
+    pub fn new(
+        array: Arc<Array>,
+        selection: Option<&str>,
+        columns: Option<Vec<String>>,
+        by_row: bool,
+        most: u64,
+    ) -> Result<Self> {
         let names = Arc::new(FieldNames::of(array.schema()));
         let mut subarray: Arc<dyn Subarray> = if array.schema().is_sparse() {
             Arc::new(SparseSubarray::new(array, by_row))
@@ -53,8 +65,11 @@ impl ArrowParts {
             return Err(Error::usage(format!("{path} is dense with {dimensions} dimensions, so it has no rows")));
         }
         tables::check_columns(&fields, columns.as_deref())?;
-        let parts = fields.subarray.part_starts()?.len().max(1);
-        Ok(ArrowParts { fields, columns, parts })
+        let mut starts = fields.subarray.part_starts(most)?;
+        if starts.is_empty() {
+            starts.push(0);
+        }
+        Ok(ArrowParts { fields, columns, is_by_row: by_row, most, starts })
     }
 
     /// Returns the number of rows of all files together.
@@ -65,9 +80,39 @@ impl ArrowParts {
         Ok(self.fields.subarray.shape()?.iter().product())
     }
 
+    /// Returns the number of rows as far as it is known without reading cells.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn known_rows(&self) -> Result<RowCount> {
+        self.fields.subarray.row_count()
+    }
+
     /// Returns the number of files, at least 1.
     pub fn count(&self) -> usize {
-        self.parts
+        self.starts.len()
+    }
+
+    /// Returns the most rows before each file.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// Returns bounds of the values of a field in each file, as far as metadata have them. `None` if rows would have to be
+    /// located first: if they are sorted, or if cells of several fragments may be the same row.
+    ///
+    /// # Errors
+    /// Any damage in these metadata.
+    pub fn bounds(&self, field: FieldId) -> Result<Option<Vec<Option<ValueBounds>>>> {
+        if self.is_by_row || self.known_rows()?.exact().is_none() {
+            return Ok(None);
+        }
+        let bounds_of = |number: usize| {
+            let part = part_of(&self.fields.subarray, number, self.most)?;
+            let rows = part.shape()?.iter().product();
+            part.statistics(field)?.map_or(Ok(None), |statistics| statistics.bounds(0..rows))
+        };
+        (0..self.count()).map(bounds_of).collect::<Result<_>>().map(Some)
     }
 
     /// Returns a file.
@@ -76,7 +121,7 @@ impl ArrowParts {
     /// [`Error::Internal`] for a number that is not below [`ArrowParts::count`]; any damage in the metadata that
     /// locates cells, and in offsets.
     pub fn part(&self, number: usize) -> Result<Arc<dyn Content>> {
-        let subarray = part_of(&self.fields.subarray, number)?;
+        let subarray = part_of(&self.fields.subarray, number, self.most)?;
         arrow_of(&FieldFolder { subarray, ..self.fields.clone() }, self.columns.as_deref())
     }
 }

@@ -63,7 +63,7 @@ impl PartsFolder {
 
     fn starts(&self) -> Result<&Vec<u64>> {
         self.starts.get_or_retry(|| {
-            let starts = self.fields.subarray.part_starts()?;
+            let starts = self.fields.subarray.part_starts(MAX_PART_ROWS)?;
             Ok(if starts.is_empty() { vec![0] } else { starts })
         })
     }
@@ -76,7 +76,7 @@ impl Folder for PartsFolder {
         let (Some(make), Ok(first)) = (make, stem.parse::<u64>()) else { return Ok(None) };
         match self.starts()?.binary_search(&first) {
             Ok(number) if name == part_name(first, ending) => {
-                let subarray = part_of(&self.fields.subarray, number)?;
+                let subarray = part_of(&self.fields.subarray, number, MAX_PART_ROWS)?;
                 let file = make(&FieldFolder { subarray, ..self.fields.clone() });
                 Ok(Some(Node::File(Arc::new(file))))
             }
@@ -99,14 +99,14 @@ impl Folder for PartsFolder {
     }
 }
 
-/// Returns the rows of a part: those of a table without rows are the table.
+/// Returns the rows of a part of at most `most` rows: those of a table without rows are the table.
 ///
 /// # Errors
 /// As for [`Subarray::part_of_rows`].
-pub fn part_of(table: &Arc<dyn Subarray>, number: usize) -> Result<Arc<dyn Subarray>> {
-    match table.part_starts()?.is_empty() {
+pub fn part_of(table: &Arc<dyn Subarray>, number: usize, most: u64) -> Result<Arc<dyn Subarray>> {
+    match table.part_starts(most)?.is_empty() {
         true => Ok(table.clone()),
-        false => table.part_of_rows(number),
+        false => table.part_of_rows(number, most),
     }
 }
 
@@ -130,7 +130,7 @@ impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> PartByPa
     /// # Errors
     /// As for [`Subarray::part_starts`].
     pub fn new(subarray: Arc<dyn Subarray>, make: F) -> Result<Self> {
-        let parts = subarray.part_starts()?.len().max(1);
+        let parts = subarray.part_starts(MAX_PART_ROWS)?.len().max(1);
         Ok(PartByPart { subarray, make, parts, next: 0, current: None })
     }
 }
@@ -146,7 +146,7 @@ impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> Forward 
             if self.next >= self.parts {
                 return Ok(false);
             }
-            let part = part_of(&self.subarray, self.next)?;
+            let part = part_of(&self.subarray, self.next, MAX_PART_ROWS)?;
             self.current = Some((self.make)(part, self.next == 0)?);
             self.next += 1;
         }
