@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::tools::{has, imagemagick, python_file, run};
+use crate::tools::{has, imagemagick, python_file, r_has, run};
 use support::manifest::{Expected, Object, load};
 use support::skip::can_mount;
 use support::skip::python_with;
@@ -255,6 +255,14 @@ fn zarr_and_anndata_open_an_experiment_of_soma() {
         ("tiledb, zarr, anndata, pandas, scipy.sparse, h5py", "h5ad"),
     ];
     made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
+}
+
+#[test]
+fn scipy_and_r_read_the_folders_of_cell_ranger() {
+    if has("Rscript") && r_has("Matrix") {
+        let ways = [("tiledb, zarr, anndata, scipy.io", "cell_ranger")];
+        made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
+    }
 }
 
 /// Runs the example of docs/clusters.md: a cluster of processes, which starts slowly.
