@@ -83,6 +83,7 @@ want awk mawk
 want sqlite3 sqlite3
 Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||
     packages="$packages r-cran-data.table"
+Rscript -e 'quit(status = !requireNamespace("Matrix", quietly = TRUE))' 2>/dev/null || packages="$packages r-cran-matrix"
 Rscript -e 'quit(status = !requireNamespace("rhdf5", quietly = TRUE))' 2>/dev/null || packages="$packages r-bioc-rhdf5"
 want mandoc mandoc
 want openssl openssl

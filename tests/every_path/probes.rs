@@ -3,9 +3,9 @@
 use crate::walk::Scope;
 
 /// Names that an array or group has or lacks; if it lacks one, the reason is compared.
-const VIEWS: [&str; 18] = [
-    "npy", "text", "netcdf", "netcdf4", "hdf5", "arrow", "parquet", "zarr", "zarr2", "tiff", "F", "dims", "enums",
-    "meta", "by-row", "nonempty", "h5ad", "vcf",
+const VIEWS: [&str; 21] = [
+    "npy", "text", "netcdf", "netcdf4", "hdf5", "arrow", "parquet", "zarr", "zarr2", "tiff", "fits", "nifti", "F",
+    "dims", "enums", "meta", "by-row", "nonempty", "h5ad", "10x", "vcf",
 ];
 
 /// Coordinates: one, all, texts, a step, lists of several axes, and three that are wrong.
@@ -44,7 +44,7 @@ pub fn probes(name: &str, path: &str, scope: Scope, is_object: bool, listed: &[S
         ("islice", Scope::Whole) => owned(&POSITIONS),
         (".history", _) => times(listed),
         ("parts" | "parts-without-header", _) => FIRST_PART.map(|ending| format!("000000000000000.{ending}")).to_vec(),
-        (EXPERIMENT, _) => owned(&["zarr", "zarr2", "h5ad"]),
+        (EXPERIMENT, _) => owned(&["zarr", "zarr2", "h5ad", "10x"]),
         _ => Vec::new(),
     }
 }

@@ -47,7 +47,8 @@ pub enum Scope {
 const AGAIN: [&str; 5] = ["slice", "islice", "by-row", "nonempty", ".history"];
 
 /// The folders of views that a brief scope leaves out.
-const NOT_BRIEF: [&str; 9] = ["zarr", "zarr2", "netcdf", "netcdf4", "hdf5", "parquet", "tiff", "F", "npy"];
+const NOT_BRIEF: [&str; 11] =
+    ["zarr", "zarr2", "netcdf", "netcdf4", "hdf5", "parquet", "tiff", "fits", "nifti", "F", "npy"];
 
 /// One line of the listing: a path in the object, and the facts about it as a text without line breaks.
 pub type PathFacts = (String, String);

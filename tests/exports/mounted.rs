@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::tools::{has, imagemagick, python_file, run};
+use crate::tools::{has, imagemagick, python_file, r_has, run};
 use support::manifest::{Expected, Object, load};
 use support::skip::can_mount;
 use support::skip::python_with;
@@ -257,6 +257,14 @@ fn zarr_and_anndata_open_an_experiment_of_soma() {
     made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
 }
 
+#[test]
+fn scipy_and_r_read_the_folders_of_cell_ranger() {
+    if has("Rscript") && r_has("Matrix") {
+        let ways = [("tiledb, zarr, anndata, scipy.io", "cell_ranger")];
+        made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
+    }
+}
+
 /// Runs the example of docs/clusters.md: a cluster of processes, which starts slowly.
 #[test]
 fn the_workers_of_a_dask_cluster_each_mount_the_array() {
@@ -285,6 +293,30 @@ fn tifffile_and_rasterio_open_the_pictures() {
     let arrays = shapes.iter().map(|name| format!("arrays/dense/{name}"));
     let arrays: Vec<String> = ["demo".to_owned()].into_iter().chain(arrays).collect();
     python_on("numpy, tifffile, rasterio", "tiff_files.py", &arrays.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn astropy_opens_the_fits_images() {
+    let names = ["types_numbers", "types_times", "multi_value", "nullable", "fill", "odd_names", "no_fragment"];
+    let shapes = ["dims_1", "dims_4", "order_tile_col_cell_col_3d", "dim_uint64", "dim_datetime_day"];
+    let arrays = names.iter().chain(&shapes).map(|name| format!("arrays/dense/{name}"));
+    let arrays: Vec<String> = ["demo".to_owned()].into_iter().chain(arrays).collect();
+    python_on("numpy, astropy.io.fits", "fits_files.py", &arrays.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn nibabel_opens_the_volumes() {
+    let names = ["types_numbers", "multi_value", "fill", "odd_names", "partial", "dims_2", "dims_3", "dims_4"];
+    let arrays = names.iter().map(|name| format!("arrays/dense/{name}"));
+    let arrays: Vec<String> = ["demo".to_owned()].into_iter().chain(arrays).collect();
+    python_on("numpy, nibabel", "nifti_files.py", &arrays.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn images_of_the_sky_and_volumes_of_the_brain_have_their_coordinates() {
+    if has("gdalinfo") {
+        made_and_checked("numpy, tiledb, nibabel, astropy.wcs", "sky_files.py");
+    }
 }
 
 #[test]

@@ -15,9 +15,11 @@ pub mod calendar;
 pub mod cf;
 pub mod column;
 pub mod content;
+pub mod fits;
 pub mod geo;
 pub mod hdf5;
 pub mod netcdf;
+pub mod nifti;
 pub mod npy;
 #[doc(hidden)]
 pub mod number;

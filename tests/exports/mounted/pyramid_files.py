@@ -84,7 +84,7 @@ def plane(pyramid, level, band):
 def check_tifffile(pyramid):
     axes, shapes, dtype, samples = PYRAMIDS[pyramid]
     path = f"mnt_{pyramid}/tiff/intensity.ome.tif"
-    assert "tiff" not in os.listdir(f"mnt_{pyramid}") and os.listdir(f"mnt_{pyramid}/tiff") == ["intensity.ome.tif"]
+    assert "tiff" in os.listdir(f"mnt_{pyramid}") and os.listdir(f"mnt_{pyramid}/tiff") == ["intensity.ome.tif"]
     with tifffile.TiffFile(path) as tif:
         assert tif.is_bigtiff and tif.is_ome
         [series] = tif.series

@@ -428,7 +428,7 @@ def h5ad():
              "mnt_cells/h5ad/raw.h5ad": "mnt_cells/zarr/ms/raw", "mnt_plain/h5ad/RNA.h5ad": "mnt_plain/zarr",
              "mnt_cells/slice/obs=17..40,var=3..30/h5ad/RNA.h5ad": "mnt_cells/slice/obs=17..40,var=3..30/zarr/ms/RNA",
              "mnt_plain/slice/obs=2..4,var=1/h5ad/RNA.h5ad": "mnt_plain/slice/obs=2..4,var=1/zarr"}
-    assert sorted(os.listdir("mnt_cells/h5ad")) == ["ATAC.h5ad", "RNA.h5ad", "raw.h5ad"] and "h5ad" not in os.listdir("mnt_cells")
+    assert sorted(os.listdir("mnt_cells/h5ad")) == ["ATAC.h5ad", "RNA.h5ad", "raw.h5ad"] and "h5ad" in os.listdir("mnt_cells")
     for file, folder in files.items():
         whole = anndata.read_zarr(folder)
         same_annotated(anndata.read_h5ad(file), whole, file)
@@ -472,4 +472,51 @@ def h5ad():
     print(len(files))
 
 
-{"make": make, "check": check, "annotated": annotated, "h5ad": h5ad}[sys.argv[1]]()
+def cell_ranger():
+    """Checks that 10x/ has the matrix, the names and the types of zarr/, of the whole and of slices, as SciPy and R read them."""
+    import gzip
+    import os
+    import subprocess
+
+    import anndata
+    import scipy.io
+
+    folders = {"mnt_cells/10x/RNA": "mnt_cells/zarr/ms/RNA", "mnt_cells/10x/raw": "mnt_cells/zarr/ms/raw",
+               "mnt_plain/10x/RNA": "mnt_plain/zarr", "mnt_names/10x/RNA": "mnt_names/zarr",
+               "mnt_cells/slice/obs=17..40,var=3..30/10x/RNA": "mnt_cells/slice/obs=17..40,var=3..30/zarr/ms/RNA"}
+    assert "10x" not in os.listdir("mnt_cells") and sorted(os.listdir("mnt_cells/10x")) == ["ATAC", "RNA", "raw"]
+    for folder, annotated in folders.items():
+        assert sorted(os.listdir(folder)) == ["barcodes.tsv.gz", "features.tsv.gz", "matrix.mtx.gz"], folder
+        whole = anndata.read_zarr(annotated)
+        if "X" not in zarr.open(annotated):
+            continue
+        texts = {}
+        for name, plain in ("matrix.mtx", "matrix.mtx"), ("barcodes.tsv", "barcodes.tsv"), ("features.tsv", "genes.tsv"):
+            with open(f"{folder}/{name}.gz", "rb") as file:
+                stored = file.read()
+                assert len(stored) == os.stat(f"{folder}/{name}.gz").st_size
+                for start in random.integers(0, len(stored), 50):
+                    file.seek(start)
+                    assert file.read(300) == stored[start : start + 300], (folder, name, start)
+            texts[name] = gzip.decompress(stored)
+            with open(f"{folder}/plain/{plain}", "rb") as file:
+                assert file.read() == texts[name], (folder, name)
+        matrix = scipy.io.mmread(f"{folder}/matrix.mtx.gz").tocsc().T
+        assert matrix.shape == whole.shape and np.array_equal(matrix.toarray(), whole.X.toarray()), folder
+        assert texts["barcodes.tsv"].decode().splitlines() == whole.obs_names.tolist(), folder
+        features = [line.split("\t") for line in texts["features.tsv"].decode().splitlines()]
+        assert [feature[1] for feature in features] == whole.var_names.tolist(), folder
+        assert all(len(feature) == 3 and feature[2] == "Gene Expression" for feature in features), folder
+        program = f"m <- Matrix::readMM(gzfile('{folder}/matrix.mtx.gz')); cat(dim(m), format(sum(m), digits = 15))"
+        said = subprocess.run(["Rscript", "-e", program], check=True, capture_output=True, text=True).stdout.split()
+        assert said[:2] == [str(length) for length in whole.shape[::-1]], folder
+        assert np.isclose(float(said[2]), whole.X.sum(dtype="f8"), rtol=1e-12), (folder, said)
+    for wrong in "mnt_gaps/10x/RNA/matrix.mtx.gz", "mnt_gaps/10x/RNA/barcodes.tsv.gz":
+        try:
+            open(wrong).close()
+        except OSError:
+            continue
+        raise AssertionError(f"{wrong} opens")
+
+
+{"make": make, "check": check, "annotated": annotated, "h5ad": h5ad, "cell_ranger": cell_ranger}[sys.argv[1]]()

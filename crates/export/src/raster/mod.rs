@@ -1,5 +1,7 @@
 //! An array as a raster program sees it: samples along a line, lines, and bands.
 
+#[doc(hidden)]
+pub mod axis;
 pub mod envi;
 pub(crate) mod pam_text;
 #[doc(hidden)]

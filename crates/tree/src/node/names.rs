@@ -50,6 +50,8 @@ pub const OF_ARRAYS: &[&str] = &[
     "zarr",
     "zarr2",
     "tiff",
+    "fits",
+    "nifti",
     "F",
     "slice",
     "islice",

@@ -13,6 +13,7 @@ pub mod described;
 pub mod files;
 pub mod grid;
 pub mod headers;
+pub mod images;
 pub mod json_lines;
 pub mod labels;
 pub mod lines;
@@ -62,6 +63,8 @@ pub static VIEWS: &[&View] = &[
     &zarr2::ZARR2_VIEW,
     &tiff::TIFF,
     &tiff::RASTER_METADATA,
+    &images::FITS,
+    &images::NIFTI,
     &column_major::COLUMN_MAJOR,
     &described::ORIGINAL,
     &described::LABELS,

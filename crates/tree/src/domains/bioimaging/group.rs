@@ -14,7 +14,6 @@ use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::quoting::in_line;
 use crate::options::OpenOptions;
 use crate::texts::view_line;
-use crate::views::tiff;
 
 /// The domain: pyramids of TileDB-BioImaging.
 pub const DOMAIN: Domain =
@@ -49,7 +48,7 @@ impl GroupDomain for PyramidGroup {
     }
 
     fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = tiff::TIFF.is_shown(&self.shown.options.shown) && self.tiff()?.is_some();
+        let is_listed = self.tiff().is_ok_and(|tiff| tiff.is_some());
         Ok(is_listed.then_some(TIFF).into_iter().collect())
     }
 

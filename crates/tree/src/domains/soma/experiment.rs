@@ -39,7 +39,7 @@ pub const EXPERIMENT: &str = "SOMAExperiment";
 pub const MEASUREMENT: &str = "SOMAMeasurement";
 
 /// The data frame of an experiment's observations.
-const OBSERVATIONS: &str = "obs";
+pub const OBSERVATIONS: &str = "obs";
 
 /// The group of an experiment's measurements.
 pub const MEASUREMENTS: &str = "ms";
@@ -51,7 +51,7 @@ const UNSTRUCTURED: &str = "uns";
 const RAW: &str = "raw";
 
 /// The matrix of a measurement that is AnnData's `X`.
-const DATA: &str = "data";
+pub const DATA: &str = "data";
 
 /// Number of recently used measurements whose folders are kept.
 const KEPT: usize = 16;
@@ -259,12 +259,12 @@ pub fn measurement_names(experiment: &Group) -> Result<Vec<String>> {
     Ok(NamedMembers::new(all.members()?).names.into_iter().flatten().collect())
 }
 
-fn member(group: &Group, name: &str) -> Result<Option<Object>> {
+pub fn member(group: &Group, name: &str) -> Result<Option<Object>> {
     NamedMembers::new(group.members()?).open(group, name)
 }
 
 /// Returns the measurement of this name.
-fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
+pub fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
     let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(None) };
     Ok(match member(&all, name)? {
         Some(Object::Group(measurement)) => Some(*measurement),

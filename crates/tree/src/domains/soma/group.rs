@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
+use crate::domains::soma::cell_ranger::{CellRangerFolders, TENX};
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
@@ -27,6 +28,8 @@ All of it as annotated data, for anndata and scanpy (of several measurements zar
     python3 -c 'import anndata; print(anndata.read_zarr(\"zarr\"))'
 Each measurement as an .h5ad file:
     ls h5ad
+Each measurement as Cell Ranger's folder, for Seurat, DropletUtils and scanpy.read_10x_mtx:
+    ls 10x
 Some observations and variables of it, by soma_joinid:
     python3 -c 'import anndata; print(anndata.read_zarr(\"slice/obs=0..9/zarr\"))'
 ";
@@ -52,19 +55,21 @@ impl SomaGroup {
 
 impl GroupDomain for SomaGroup {
     fn view(&self, name: &str) -> Result<Option<Node>> {
-        if ![SLICE, H5AD].contains(&name) || !self.is_experiment()? {
+        if ![SLICE, H5AD, TENX].contains(&name) || !self.is_experiment()? {
             return Ok(None);
         }
         let (group, modified) = (self.0.group.clone(), self.0.modified);
         Ok(Some(Node::Folder(match name {
             SLICE => Arc::new(ExperimentSlices::new(group, modified)),
+            TENX => Arc::new(CellRangerFolders::new(group, Cut::default(), modified)),
             _ => Arc::new(ExperimentH5ad::new(group, Cut::default(), modified)),
         })))
     }
 
     fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = self.0.options.shown.are_all() && self.is_experiment()?;
-        Ok(is_listed.then_some(H5AD).into_iter().collect())
+        let is_experiment = self.is_experiment().unwrap_or(false);
+        let all = self.0.options.shown.are_all().then_some(TENX);
+        Ok([H5AD].into_iter().chain(all).filter(|_| is_experiment).collect())
     }
 
     fn zarr(&self, plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
@@ -80,8 +85,11 @@ impl GroupDomain for SomaGroup {
             for (name, what) in [
                 ("zarr/ms/NAME", "one measurement of several: anndata"),
                 ("h5ad/NAME.h5ad", "a measurement as a file: anndata, scanpy, R, cellxgene; cp copies it"),
+                ("10x/NAME/", "a measurement as Cell Ranger's folder, genes by cells: Seurat, DropletUtils, scanpy"),
+                ("10x/NAME/plain/", "the same without .gz, with genes.tsv: older readers"),
                 ("slice/obs=0..99,var=0..99/zarr", "some observations and variables: anndata"),
                 ("slice/obs=0..99,var=0..99/h5ad/NAME.h5ad", "the same as a file"),
+                ("slice/obs=0..99,var=0..99/10x/NAME/", "the same as Cell Ranger's folder"),
             ] {
                 views.lines += &view_line(name, what);
             }

@@ -6,6 +6,7 @@
 //!
 //! Source: the specification of SOMA's data model, and the output of TileDB-SOMA.
 
+pub(crate) mod cell_ranger;
 pub(crate) mod cut;
 pub(crate) mod experiment;
 pub(crate) mod group;

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::group::Group;
 
+use crate::domains::soma::cell_ranger::{CellRangerFolders, TENX};
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::ExperimentZarr;
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
@@ -37,7 +38,8 @@ impl Folder for ExperimentSlices {
         let Ok(cut) = Cut::parse(name) else { return Ok(None) };
         let mut folder = FixedFolder::new(self.modified);
         folder.add_folder(ZARR, ExperimentZarr::of_slice(&self.experiment, cut.clone(), self.modified));
-        folder.add_folder(H5AD, ExperimentH5ad::new(self.experiment.clone(), cut, self.modified));
+        folder.add_folder(H5AD, ExperimentH5ad::new(self.experiment.clone(), cut.clone(), self.modified));
+        folder.add_folder(TENX, CellRangerFolders::new(self.experiment.clone(), cut, self.modified));
         Ok(Some(Node::Folder(Arc::new(folder))))
     }
 

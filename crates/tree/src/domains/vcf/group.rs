@@ -62,7 +62,7 @@ impl GroupDomain for VcfGroup {
     }
 
     fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = self.shown.options.shown.are_all() && self.files().is_ok_and(|files| files.is_some());
+        let is_listed = self.files().is_ok_and(|files| files.is_some());
         Ok(is_listed.then_some(VCF).into_iter().collect())
     }
 

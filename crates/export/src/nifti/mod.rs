@@ -1,0 +1,100 @@
+//! NIfTI: a volume, or a series of volumes, for neuroimaging. NIfTI-1 if all axes have up to 32767 cells, else NIfTI-2.
+//!
+//! A header, four bytes that say that no extension follows, and the values, of which the first axis varies fastest.
+
+mod affine;
+mod header;
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
+use crate::content::Content;
+use crate::content::compose::Concat;
+use crate::npy::Order;
+use crate::raster::axis::ImageAxis;
+
+/// Maximum number of axes.
+const MAX_AXES: usize = 7;
+
+/// Checks whether NIfTI can hold an attribute of an array of this rank; returns the reason if not.
+pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
+    VoxelType::of(field)?;
+    // A single row of cells is a series or a table, and no image.
+    if !(2..=MAX_AXES).contains(&rank) {
+        return Err(Unrepresentable::new(format!("a NIfTI image has 2 to {MAX_AXES} axes, and this array has {rank}")));
+    }
+    if field.nullable {
+        return Err(Unrepresentable::new("NIfTI has no mark of missing cells, and the cells can be null"));
+    }
+    Ok(())
+}
+
+/// Returns the NIfTI file of a column whose values are in `order` and whose axes are `axes`. The first axis of the file is
+/// the one that varies fastest.
+///
+/// The metadata may have the affine transform of the whole array, as `affine` (4 x 4 or 3 x 4 numbers) or as `srow_x`,
+/// `srow_y` and `srow_z`, from the first three axes of the file to the coordinates; the file then has that of the part.
+/// Scale and offset among the notes of the field are those of the file.
+pub fn nifti(
+    column: &Column,
+    order: Order,
+    axes: &[ImageAxis],
+    metadata: &[Metadatum],
+) -> FormatResult<Arc<dyn Content>> {
+    column.check()?;
+    let field = &column.field;
+    check(field, column.shape.len())?;
+    let (mut lengths, mut axes) = (column.shape.clone(), axes.iter().collect::<Vec<_>>());
+    if order == Order::RowMajor {
+        lengths.reverse();
+        axes.reverse();
+    }
+    if lengths.contains(&0) {
+        return Err(Unrepresentable::new("a NIfTI image has no axis of length 0"));
+    }
+    let all: Vec<&Metadatum> = field.notes.iter().chain(metadata).collect();
+    let affine = affine::of(&all).and_then(|whole| affine::of_part(whole, &axes));
+    let header = header::header(field, VoxelType::of(field)?, &lengths, affine, &all)?;
+    Ok(Arc::new(Concat::new(vec![Arc::new(header), column.values.clone()])))
+}
+
+/// The type of a voxel, as NIfTI numbers it, and its bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct VoxelType {
+    code: i16,
+    bits: i16,
+}
+
+impl VoxelType {
+    fn of(field: &Field) -> FormatResult<Self> {
+        let no = |what: &'static str| Err(Unrepresentable::new(format!("NIfTI has no {what}")));
+        let size = field.datatype.size();
+        let code = match (field.datatype.kind(), size, field.values_per_cell) {
+            (Kind::Bytes, ..) => return no("text or blobs"),
+            (_, _, None) => return no("cells of varying size"),
+            _ if field.datatype.time_unit().is_some() => return no("dates and times"),
+            (Kind::Unsigned, 1, Some(3)) if field.datatype != Datatype::Bool => 128,
+            (Kind::Unsigned, 1, Some(4)) if field.datatype != Datatype::Bool => 2304,
+            (_, _, Some(2..)) | (_, _, Some(0)) => {
+                return no("cells of several values, other than the bytes of a colour");
+            }
+            (Kind::Unsigned, 1, _) => 2,
+            (Kind::Signed, 2, _) => 4,
+            (Kind::Signed, 4, _) => 8,
+            (Kind::Float, 4, _) => 16,
+            (Kind::Float, ..) => 64,
+            (Kind::Signed, 1, _) => 256,
+            (Kind::Unsigned, 2, _) => 512,
+            (Kind::Unsigned, 4, _) => 768,
+            (Kind::Signed, ..) => 1024,
+            (Kind::Unsigned, ..) => 1280,
+        };
+        let values = field.values_per_cell.and_then(|values| i16::try_from(values).ok()).unwrap_or(1);
+        Ok(VoxelType { code, bits: values * size as i16 * 8 })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! `10x/` of an experiment of TileDB-SOMA: each measurement as the files that Cell Ranger of 10x Genomics writes, which
+//! scanpy, Seurat and DropletUtils read.
+//!
+//! `10x/NAME/` has `matrix.mtx.gz`, a line `gene cell value` for each cell of the matrix `X/data`; `barcodes.tsv.gz`, the
+//! names of the observations; and `features.tsv.gz`, the identifiers, names and types of the variables. The blocks of gzip
+//! are stored, so that any part of a file is found without the parts before it. `10x/NAME/plain/` has the same as text,
+//! with the names of Cell Ranger 2. If a measurement cannot have this form, opening its files is an error.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tilefs_export::column::Labels;
+use tilefs_export::content::compose::Repeat;
+use tilefs_export::text::matrix_market::{MatrixDomain, matrix_market};
+use tilefs_export::text::{self, Style};
+use tilefs_export::{Column, Content, Field, Unrepresentable};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+use tilefs_reader::array::Array;
+use tilefs_reader::group::Group;
+use tilefs_vcf::Bgzf;
+
+use crate::cells::sparse::SparseSubarray;
+use crate::cells::{FieldId, Subarray, column};
+use crate::domains::soma::experiment::{DATA, OBSERVATIONS, measurement, measurement_names, member};
+use crate::domains::soma::slices::Cut;
+use crate::domains::soma::{
+    self, INDEXES, JOINID, MatrixAxis, coordinates_of, index_name, position, selected, selection_of, value_field,
+};
+use crate::fields::columns::labelled_column_of;
+use crate::fields::{FieldFolder, FieldNames};
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::shown::ShownViews;
+use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::views::tables::measured;
+
+/// The name of the folder.
+pub const TENX: &str = "10x";
+
+/// The folder of the files that are not compressed.
+const PLAIN: &str = "plain";
+
+/// Columns of variables that hold identifiers, such as those of Ensembl, where the names are symbols; the first that a
+/// data frame has is used.
+const IDENTIFIERS: [&str; 5] = ["gene_ids", "gene_id", "feature_id", "ensembl_id", "ensembl_ids"];
+
+/// Columns of variables that hold their types.
+const TYPES: [&str; 2] = ["feature_types", "feature_type"];
+
+/// The type of variables that have none.
+const GENES: &str = "Gene Expression";
+
+/// The folder.
+pub struct CellRangerFolders {
+    experiment: Arc<Group>,
+    cut: Cut,
+    modified: SystemTime,
+}
+
+impl CellRangerFolders {
+    /// Creates the folder for all observations and variables, or for those of a slice.
+    pub fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
+        CellRangerFolders { experiment, cut, modified }
+    }
+}
+
+impl Folder for CellRangerFolders {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        if !measurement_names(&self.experiment)?.iter().any(|known| known == name) {
+            return Ok(None);
+        }
+        let part = Arc::new(Part { experiment: self.experiment.clone(), name: name.to_owned(), cut: self.cut.clone() });
+        let texts: [(&str, &str, Text); 3] = [
+            ("matrix.mtx", "matrix.mtx", Part::matrix),
+            ("barcodes.tsv", "barcodes.tsv", Part::barcodes),
+            ("features.tsv", "genes.tsv", Part::features),
+        ];
+        let (mut folder, mut plain) = (FixedFolder::new(self.modified), FixedFolder::new(self.modified));
+        for (new, old, text) in texts {
+            let (of_new, of_old) = (part.clone(), part.clone());
+            let compressed = move || Ok(Arc::new(Bgzf::new(text(&of_new)?)) as Arc<dyn Content>);
+            folder.add_file(format!("{new}.gz"), LazyFile::new(self.modified, compressed));
+            plain.add_file(old, LazyFile::new(self.modified, move || text(&of_old)));
+        }
+        folder.add_unlisted(PLAIN, Node::Folder(Arc::new(plain)));
+        Ok(Some(Node::Folder(Arc::new(folder))))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let entry = |name| Entry { name, kind: EntryKind::Folder };
+        Ok(measurement_names(&self.experiment)?.into_iter().map(entry).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}
+
+/// Makes one of the texts.
+type Text = fn(&Part) -> Result<Arc<dyn Content>>;
+
+/// A measurement, or a part of one.
+struct Part {
+    experiment: Arc<Group>,
+    name: String,
+    cut: Cut,
+}
+
+impl Part {
+    fn observations(&self) -> Result<Names> {
+        Names::new(array_of(&self.experiment, OBSERVATIONS)?, self.cut.observations.clone())
+    }
+
+    fn variables(&self) -> Result<Names> {
+        Names::new(array_of(&self.measurement()?, "var")?, self.cut.variables.clone())
+    }
+
+    fn measurement(&self) -> Result<Group> {
+        Ok(measurement(&self.experiment, &self.name)?.ok_or_else(|| Unrepresentable::new("it is not a measurement"))?)
+    }
+
+    fn barcodes(&self) -> Result<Arc<dyn Content>> {
+        let names = self.observations()?;
+        names.text(&[names.index()?])
+    }
+
+    fn features(&self) -> Result<Arc<dyn Content>> {
+        let names = self.variables()?;
+        let index = names.index()?;
+        let identifiers = names.column(&IDENTIFIERS)?.unwrap_or_else(|| index.clone());
+        let types = names.column(&TYPES)?.unwrap_or_else(|| genes(index.cells()));
+        names.text(&[identifiers, index, types])
+    }
+
+    /// Returns the matrix with a row for each variable, sorted by column.
+    fn matrix(&self) -> Result<Arc<dyn Content>> {
+        let axes = [self.observations()?.axis, self.variables()?.axis];
+        let matrices = match member(&self.measurement()?, "X")? {
+            Some(tilefs_reader::Object::Group(matrices)) => matrices,
+            _ => return Err(Unrepresentable::new("the measurement has no X").into()),
+        };
+        let array = array_of(&matrices, DATA)?;
+        // Checks the form of the array, and that it has no cells beyond the observations and variables.
+        soma::sparse_matrix(&array, [&axes[0], &axes[1]])??;
+        let mut cells: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));
+        if let Some(selection) = selection_of([&axes[0], &axes[1]]) {
+            cells = selected(&*cells, &selection)?;
+        }
+        let range = |axis: &MatrixAxis| axis.cut.clone().unwrap_or(0..axis.length.unwrap_or(0));
+        let [observations, variables] = [range(&axes[0]), range(&axes[1])];
+        let domain = MatrixDomain {
+            first: [variables.start.into(), observations.start.into()],
+            lengths: [variables.end - variables.start, observations.end - observations.start],
+        };
+        let (id, field) = value_field(array.schema())?;
+        let [rows, columns] = [coordinates_of(&*cells, 1)?, coordinates_of(&*cells, 0)?];
+        Ok(matrix_market(&rows, &columns, &column(&*cells, id, field)?, domain)?)
+    }
+}
+
+/// The names of observations or variables: rows of a data frame.
+struct Names {
+    fields: FieldFolder,
+    /// The number of rows, and the selected ones.
+    axis: MatrixAxis,
+}
+
+impl Names {
+    fn new(array: Arc<Array>, cut: Option<Range<u64>>) -> Result<Self> {
+        let all = soma::data_frame(&array, cut.as_ref())??.all;
+        let cut = cut.map(|cut| cut.start..cut.end.min(all));
+        let mut subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));
+        if let Some(cut) = &cut {
+            subarray = selected(&*subarray, &format!("{JOINID}={}..{}", cut.start, cut.end.saturating_sub(1)))?;
+        }
+        let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
+        let fields = FieldFolder { subarray, names, shown, modified: SystemTime::UNIX_EPOCH, table_view: None };
+        Ok(Names { fields, axis: MatrixAxis { length: Some(all), cut } })
+    }
+
+    /// Returns the names of the rows; their numbers if they have no names.
+    fn index(&self) -> Result<Column> {
+        let array = self.fields.subarray.array();
+        let named = index_name(&*array.metadata()?).and_then(|name| position(array.schema(), &name));
+        let number = named.or_else(|| INDEXES.iter().find_map(|name| position(array.schema(), name)));
+        labelled_column_of(&self.fields, number.map_or(FieldId::Dimension(0), FieldId::Attribute))
+    }
+
+    /// Returns the first of these columns that the data frame has.
+    fn column(&self, names: &[&str]) -> Result<Option<Column>> {
+        let attributes = &self.fields.schema().attributes;
+        let number = names.iter().find_map(|name| attributes.iter().position(|attribute| attribute.name == *name));
+        number.map(|number| labelled_column_of(&self.fields, FieldId::Attribute(number))).transpose()
+    }
+
+    /// Returns columns as lines of cells between tabs.
+    fn text(&self, columns: &[Column]) -> Result<Arc<dyn Content>> {
+        let table = text::table_without_header(columns, Style::Tsv)?.table;
+        let what = format!("10x {:?}", columns.iter().map(|column| &column.field.name).collect::<Vec<_>>());
+        Ok(Arc::new(measured(&*self.fields.subarray, what, table)?))
+    }
+}
+
+/// Returns an array of a group.
+fn array_of(group: &Group, name: &str) -> Result<Arc<Array>> {
+    match member(group, name)? {
+        Some(tilefs_reader::Object::Array(array)) => Ok(array),
+        _ => Err(Unrepresentable::new(format!("there is no array {name}")).into()),
+    }
+}
+
+/// Returns a column that says that all variables are genes.
+fn genes(count: u64) -> Column {
+    let labels = Labels {
+        name: TYPES[0].to_owned(),
+        datatype: Datatype::StringAscii,
+        ordered: false,
+        values: vec![GENES.as_bytes().to_vec()],
+    };
+    let field = Field::new(TYPES[0], Datatype::UInt8).with_labels(Arc::new(labels));
+    Column::fixed(field, vec![count], Arc::new(Repeat::zeros(count)))
+}

@@ -1,0 +1,120 @@
+//! `fits/` and `nifti/`: the attributes of a dense array as images of any number of axes, for programs of astronomy and
+//! neuroimaging.
+
+use std::sync::Arc;
+
+use tilefs_export::column::FormatResult;
+use tilefs_export::fits;
+use tilefs_export::nifti;
+use tilefs_export::npy::Order;
+use tilefs_export::raster::axis::ImageAxis;
+use tilefs_export::{Column, Content, Field};
+use tilefs_format::error::{Error, Result};
+use tilefs_format::scalar::Scalar;
+use tilefs_format::schema::Dimension;
+
+use crate::cells::{FieldId, column};
+use crate::fields::FieldFolder;
+use crate::fields::rasters::{self, Rasters};
+use crate::node::names::dimension_name;
+use crate::views::builder::FolderBuilder;
+use crate::views::only_dense;
+use crate::views::view::{Add, Job, Shown, View};
+
+/// FITS images.
+pub static FITS: View = View {
+    name: "FITS",
+    folder: "fits",
+    files: &["NAME.fits"],
+    media_type: "image/fits",
+    reader: "FITS image, the axes reversed: astropy, DS9, IDL, GDAL",
+    job: Some(Job::new(18, "Images of the sky: astropy, DS9, IDL")),
+    holds_values: true,
+    shown: Shown::With("fits"),
+    fits: only_dense,
+    add: Add::OfFields(|builder, fields, id| {
+        let fits = fits::check(&fields.describe(id), fields.schema().dimensions.len());
+        add_image(builder, fields, id, &FITS, fits, move |fields| {
+            let rasters = Rasters::of(fields)?;
+            let column = column(&*fields.subarray, id, rasters.describe(id)?)?;
+            Ok(fits::fits(&column, &image_axes(fields), &rasters.notes.of_array)?)
+        });
+    }),
+    ..View::PLAIN
+};
+
+/// Volumes of NIfTI.
+pub static NIFTI: View = View {
+    name: "NIfTI",
+    folder: "nifti",
+    files: &["NAME.nii"],
+    reader: "NIfTI volume: nibabel, ITK, FSL, 3D Slicer",
+    job: Some(Job::new(19, "Volumes of the brain: nibabel, FSL")),
+    holds_values: true,
+    shown: Shown::With("nifti"),
+    fits: only_dense,
+    add: Add::OfFields(|builder, fields, id| {
+        let fits = nifti::check(&fields.describe(id), fields.schema().dimensions.len());
+        add_image(builder, fields, id, &NIFTI, fits, move |fields| {
+            let rasters = Rasters::of(fields)?;
+            let (column, order) = volume(fields, id, rasters.describe(id)?)?;
+            Ok(nifti::nifti(&column, order, &image_axes(fields), &rasters.notes.of_array)?)
+        });
+    }),
+    ..View::PLAIN
+};
+
+/// Adds the image of an attribute, if the format can hold it.
+fn add_image(
+    builder: &mut FolderBuilder,
+    fields: &FieldFolder,
+    id: FieldId,
+    view: &'static View,
+    fits: FormatResult<()>,
+    make: impl Fn(&FieldFolder) -> Result<Arc<dyn Content>> + Send + Sync + 'static,
+) {
+    if matches!(id, FieldId::Dimension(_)) {
+        return;
+    }
+    let name = view.files.concat().replace("NAME", fields.names.of_field(id));
+    match fits {
+        Err(reason) => builder.leave_out(&name, reason),
+        Ok(()) => {
+            let file = fields.file(move |fields| make(&rasters::without_padding(fields)?));
+            builder.add(name, view, Some(&fields.user_name(id)), file);
+        }
+    }
+}
+
+/// Returns the axes of the array, with the positions that are shown.
+fn image_axes(fields: &FieldFolder) -> Vec<ImageAxis> {
+    let schema = fields.schema();
+    let shown = fields.subarray.selection().map_or(&[][..], |selection| selection.axes());
+    let axis = |(number, dimension): (usize, &Dimension)| {
+        let positions = match shown.get(number).map(|axis| axis.ranges()) {
+            Some([range]) => Some((range.first, range.step)),
+            _ => None,
+        };
+        let low = match dimension.domain.as_ref().map(|domain| &domain.low) {
+            Some(Scalar::Signed(low)) => i128::from(*low),
+            Some(Scalar::Unsigned(low)) => i128::from(*low),
+            _ => 0,
+        };
+        ImageAxis { name: dimension_name(schema, number).into_owned(), datatype: dimension.datatype, low, positions }
+    };
+    schema.dimensions.iter().enumerate().map(axis).collect()
+}
+
+/// Returns the values of a volume, and their order. The first axis of a volume, which varies fastest, is the dimension `x`
+/// if that is the array's last one, as in arrays of planes; otherwise the array's first one, as nibabel shows it.
+fn volume(fields: &FieldFolder, id: FieldId, field: Field) -> Result<(Column, Order)> {
+    let schema = fields.schema();
+    let row_major = column(&*fields.subarray, id, field)?;
+    let last = schema.dimensions.len().saturating_sub(1);
+    if dimension_name(schema, last).eq_ignore_ascii_case("x") {
+        return Ok((row_major, Order::RowMajor));
+    }
+    let values = fields.subarray.column_major_values(id)?;
+    let values = values.ok_or_else(|| Error::unsupported("cells of varying size have no column-major order"))?;
+    Ok((Column { values, ..row_major }, Order::ColumnMajor))
+}
