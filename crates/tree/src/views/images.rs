@@ -18,7 +18,7 @@ use crate::fields::FieldFolder;
 use crate::fields::rasters::{self, Rasters};
 use crate::node::names::dimension_name;
 use crate::views::builder::FolderBuilder;
-use crate::views::only_dense;
+use crate::views::view::only_dense;
 use crate::views::view::{Add, Job, Shown, View};
 
 /// FITS images.

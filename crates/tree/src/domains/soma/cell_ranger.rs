@@ -23,11 +23,12 @@ use tilefs_vcf::Bgzf;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray, column};
+use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{DATA, OBSERVATIONS, measurement, measurement_names, member};
-use crate::domains::soma::slices::Cut;
 use crate::domains::soma::{
     self, INDEXES, JOINID, MatrixAxis, coordinates_of, index_name, position, selected, selection_of, value_field,
 };
+use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::labelled_column_of;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::lazy::{FixedFolder, LazyFile};
@@ -175,7 +176,8 @@ impl Names {
             subarray = selected(&*subarray, &format!("{JOINID}={}..{}", cut.start, cut.end.saturating_sub(1)))?;
         }
         let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
-        let fields = FieldFolder { subarray, names, shown, modified: SystemTime::UNIX_EPOCH, table_view: None };
+        let fields =
+            FieldFolder { subarray, names, shown, modified: SystemTime::UNIX_EPOCH, form: ArrayForm::default() };
         Ok(Names { fields, axis: MatrixAxis { length: Some(all), cut } })
     }
 
