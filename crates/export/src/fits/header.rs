@@ -138,8 +138,9 @@ impl Cards {
         if scale != 1.0 || offset != 0.0 {
             let zero = numbers.zero as f64 * scale + offset;
             for (keyword, value) in [("BSCALE", scale), ("BZERO", zero)] {
-                let _ = KeywordValue::float(value)
-                    .is_some_and(|value| self.add(keyword, &value, "value = stored * BSCALE + BZERO"));
+                if let Some(value) = KeywordValue::float(value) {
+                    self.add(keyword, &value, "value = stored * BSCALE + BZERO");
+                }
             }
         } else if numbers.zero != 0 {
             self.add("BSCALE", &KeywordValue::integer(1), "");

@@ -112,7 +112,8 @@ impl VolumeHeader<'_> {
 
     /// Returns the name of the values, cut at a character.
     fn description(&self) -> &[u8] {
-        &self.name.as_bytes()[..self.name.floor_char_boundary(DESCRIPTION - 1)]
+        let end = (0..DESCRIPTION).rev().find(|&end| self.name.is_char_boundary(end)).unwrap_or(0);
+        self.name.as_bytes().get(..end).unwrap_or_default()
     }
 }
 
