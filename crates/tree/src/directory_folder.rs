@@ -45,7 +45,7 @@ impl DirectoryFolder {
     fn folders(&self) -> Result<Arc<NamedFolders>> {
         let list = || {
             // Watch before listing, so that a refresh does not miss a change.
-            note(&self.directory.context(), self.directory.path())?;
+            note(self.directory.context(), self.directory.path())?;
             Ok(Arc::new(self.directory.folders()?))
         };
         self.folders.get_or_retry(list).cloned()
