@@ -11,7 +11,7 @@
 //! * In names and values `%` begins an escape. `,` `+` `=` `%` `/` and `..` must be escaped in them; a lone `%` is the
 //!   empty text.
 //! * Dimensions without a name come first, in order. A name may also be that of a label of a dimension; the ranges are
-//!   then ranges of the label's values: see [`labels`]. A dimension of that name takes precedence.
+//!   then ranges of the label's values: see `labels.rs`. A dimension of that name takes precedence.
 //! * A negative step goes down, and the upper end then comes first. For sparse arrays, the order is irrelevant.
 //! * Dates are ISO 8601 and mean the time that they span: see [`moment`].
 //! * Ranges are clipped to the domain; it is an error if nothing remains. Only half-open ranges may be empty.
