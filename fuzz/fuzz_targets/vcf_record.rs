@@ -6,9 +6,11 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tilefs_export::column::computed::{CellKind, Cells};
-use tilefs_vcf::{Definitions, FieldColumns, FieldKind, Notation, push_alleles, push_filters, push_id};
-use tilefs_vcf::{BcfHeader, BcfRecords, Contigs, FileRecord, Header, Line, MergedFile, Merger, Record, sample_numbers};
+use tilefs_export::column::computed::{CellKind, Cells, Notation};
+use tilefs_vcf::{
+    BcfHeader, BcfRecords, Contigs, FileRecord, Header, Line, MergedFile, Merger, Record, sample_numbers,
+};
+use tilefs_vcf::{Definitions, FieldColumns, FieldKind, push_alleles, push_filters, push_id};
 
 /// Takes a value from the front: its length in one byte, and its bytes.
 fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {
@@ -21,7 +23,8 @@ fn take<'a>(data: &mut &'a [u8]) -> &'a [u8] {
 /// Makes the cells of a record, all columns at once and each alone.
 fn tabulate(header: &[u8], alleles: &[u8], id: &[u8], filters: &[u8], stored: &[u8], extracted: &[u8]) {
     let mut definitions = Definitions::default();
-    let known = definitions.add(header).is_ok() || definitions.add(b"##fileformat=VCFv4.2\n##INFO=<ID=X,Number=1,Type=Integer>\n").is_ok();
+    let known = definitions.add(header).is_ok()
+        || definitions.add(b"##fileformat=VCFv4.2\n##INFO=<ID=X,Number=1,Type=Integer>\n").is_ok();
     assert!(known);
     definitions.add_stored(FieldKind::Format, b"GT");
     for notation in [Notation::Lists, Notation::Texts] {
@@ -57,7 +60,8 @@ fn check_bcf(line: &Line<'_>, records: &mut BcfRecords<'_>) {
 fuzz_target!(|data: &[u8]| {
     let mut data = data;
     let numbers = take(&mut data);
-    let number = |at: usize| numbers.get(at..at + 4).map_or(7, |bytes| bytes.iter().fold(0, |sum, &b| sum << 8 | u32::from(b)));
+    let number =
+        |at: usize| numbers.get(at..at + 4).map_or(7, |bytes| bytes.iter().fold(0, |sum, &b| sum << 8 | u32::from(b)));
     let _ = sample_numbers(numbers);
     let [alleles, id, filters, info, format, extracted, contig] = std::array::from_fn(|_| take(&mut data));
     let _ = Contigs::parse(alleles, id);
@@ -92,7 +96,16 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     // The same, merged with a record of another file and with a second record of the same file.
-    let other = Record { alleles: b"A,C,<NON_REF>\0", id: b".\0", filters: &[0; 4], info: &[0; 4], format: &[0; 4], extracted_info: &[], extracted_format: &[], ..record };
+    let other = Record {
+        alleles: b"A,C,<NON_REF>\0",
+        id: b".\0",
+        filters: &[0; 4],
+        info: &[0; 4],
+        format: &[0; 4],
+        extracted_info: &[],
+        extracted_format: &[],
+        ..record
+    };
     let third = Record { info: other.info, alleles: other.alleles, id: other.id, ..record };
     let header = Arc::new(header);
     let file = |sample: &[u8]| MergedFile { header: header.clone(), sample: Some(sample.to_vec()) };

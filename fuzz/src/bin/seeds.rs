@@ -7,9 +7,9 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use tilefs_format::filter::Chunks;
 use tilefs_format::cursor::Cursor;
 use tilefs_format::datatype::Datatype;
+use tilefs_format::filter::Chunks;
 use tilefs_format::pipeline::Pipeline;
 use tilefs_fuzz::{Input, MAX_ORIGINAL, choices};
 
