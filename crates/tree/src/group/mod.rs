@@ -255,7 +255,8 @@ impl Folder for GroupFolder {
     }
 }
 
-/// A member of a group. It is opened when something in it is needed, so `ls` of a group opens none.
+/// A member of a group. It is opened when something in it is needed, so `ls` of a group opens none, except those by which
+/// a domain recognises what it lists.
 struct MemberFolder {
     path: StoreKey,
     group: Arc<Group>,
