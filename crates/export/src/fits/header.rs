@@ -4,26 +4,26 @@
 
 use std::collections::HashSet;
 
-use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
-use tilefs_format::time_unit::TimeUnit;
 
 use crate::column::{Column, FormatResult, Metadatum, Unrepresentable};
-use crate::fits::{BLOCK, StoredNumbers, world};
+use crate::fits::numbers::StoredNumbers;
+use crate::fits::value::{KeywordValue, LONGEST_TEXT, float_of, unit_of};
+use crate::fits::world;
 use crate::number;
 use crate::raster::axis::ImageAxis;
 
 /// Number of characters of a card.
 const CARD: usize = 80;
 
+/// Headers and values are padded to a multiple of this many bytes.
+pub(super) const BLOCK: u64 = 2880;
+
 /// Maximum number of characters of a keyword of the standard.
 const KEYWORD: usize = 8;
 
 /// Maximum number of characters of a name under the convention `HIERARCH`: a number fits beside it.
 const LONG_NAME: usize = 40;
-
-/// Maximum number of bytes of a text, which takes a card for each 67 of them.
-const LONGEST_TEXT: usize = 32 << 10;
 
 /// Keywords that describe the file itself, or all values, so that metadata with their names do not apply. With an
 /// asterisk, all that begin so.
@@ -35,53 +35,6 @@ const STRUCTURE: [&str; 27] = [
 
 /// Notes of fields that keywords of their own hold.
 const HELD: [&str; 4] = ["units", "scale_factor", "add_offset", "_FillValue"];
-
-/// The value of a keyword.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum KeywordValue {
-    /// A number, as the header has it.
-    Number(String),
-    Flag(bool),
-    /// Printable ASCII.
-    Text(String),
-}
-
-impl KeywordValue {
-    pub(super) fn integer(value: impl Into<i128>) -> Self {
-        KeywordValue::Number(value.into().to_string())
-    }
-
-    /// Returns a number; `None` for those that FITS cannot hold: not-a-number and infinities.
-    pub(super) fn float(value: f64) -> Option<Self> {
-        value.is_finite().then(|| KeywordValue::Number(format!("{value:?}").to_uppercase()))
-    }
-
-    /// Returns a text, if all of it is printable ASCII.
-    pub(super) fn text(text: &str) -> Option<Self> {
-        let is_printable = text.len() <= LONGEST_TEXT && text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        is_printable.then(|| KeywordValue::Text(text.to_owned()))
-    }
-
-    /// Returns the value of an entry of the metadata, if it is a text or one number.
-    pub(super) fn of(datum: &Metadatum) -> Option<Self> {
-        if datum.datatype.kind() == Kind::Bytes {
-            return KeywordValue::text(text::decode(datum.datatype, &datum.value)?.trim_end_matches('\0'));
-        }
-        if datum.datatype == Datatype::Bool {
-            let [byte] = datum.value[..] else { return None };
-            return Some(KeywordValue::Flag(byte != 0));
-        }
-        match number::integer(datum.datatype, &datum.value) {
-            Some(integer) => Some(KeywordValue::integer(integer)),
-            None => KeywordValue::float(float_of(datum)?),
-        }
-    }
-}
-
-/// Returns the only number of an entry of the metadata.
-fn float_of(datum: &Metadatum) -> Option<f64> {
-    number::text(datum.datatype, &datum.value)?.parse().ok()
-}
 
 /// Returns the header of an image.
 pub(super) fn header(
@@ -263,15 +216,4 @@ fn name_of(name: &str) -> Option<String> {
         9..=LONG_NAME => Some(format!("HIERARCH {plain}")),
         _ => None,
     }
-}
-
-/// Returns the standard's symbol of the unit of dates and times; `None` for numbers and for units that it does not have.
-pub(super) fn unit_of(datatype: Datatype) -> Option<&'static str> {
-    Some(match datatype.time_unit()? {
-        // A year of the standard has 365.25 days.
-        TimeUnit::Year | TimeUnit::Month | TimeUnit::Week => return None,
-        TimeUnit::Day => "d",
-        TimeUnit::Minute => "min",
-        unit => unit.symbol(),
-    })
 }

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use tilefs_format::datatype::Datatype;
 
 use super::*;
 use crate::testing::{assert_random_access, assert_reads_ahead, read_all};

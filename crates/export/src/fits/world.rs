@@ -4,7 +4,7 @@
 //! pixel of a part moves. Otherwise, the coordinates along an axis are those of the dimension, if they are evenly spaced.
 
 use crate::column::Metadatum;
-use crate::fits::header::{KeywordValue, unit_of};
+use crate::fits::value::{KeywordValue, unit_of};
 use crate::number;
 use crate::raster::axis::ImageAxis;
 

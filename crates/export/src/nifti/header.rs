@@ -1,8 +1,8 @@
 //! The headers of NIfTI-1 and NIfTI-2, little-endian. Places of fields are those of nifti1.h and nifti2.h.
 
 use crate::column::{Field, FormatResult, Metadatum, Unrepresentable};
-use crate::nifti::VoxelType;
 use crate::nifti::affine::{Affine, distances};
+use crate::nifti::voxel::VoxelType;
 use crate::number;
 
 /// NIfTI-1 has lengths of 16 bits.

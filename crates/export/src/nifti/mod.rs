@@ -4,16 +4,16 @@
 
 mod affine;
 mod header;
+mod voxel;
 
 use std::sync::Arc;
-
-use tilefs_format::datatype::{Datatype, Kind};
 
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Concat;
 use crate::npy::Order;
 use crate::raster::axis::ImageAxis;
+use voxel::VoxelType;
 
 /// Maximum number of axes.
 const MAX_AXES: usize = 7;
@@ -58,42 +58,6 @@ pub fn nifti(
     let affine = affine::of(&all).and_then(|whole| affine::of_part(whole, &axes));
     let header = header::header(field, VoxelType::of(field)?, &lengths, affine, &all)?;
     Ok(Arc::new(Concat::new(vec![Arc::new(header), column.values.clone()])))
-}
-
-/// The type of a voxel, as NIfTI numbers it, and its bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct VoxelType {
-    code: i16,
-    bits: i16,
-}
-
-impl VoxelType {
-    fn of(field: &Field) -> FormatResult<Self> {
-        let no = |what: &'static str| Err(Unrepresentable::new(format!("NIfTI has no {what}")));
-        let size = field.datatype.size();
-        let code = match (field.datatype.kind(), size, field.values_per_cell) {
-            (Kind::Bytes, ..) => return no("text or blobs"),
-            (_, _, None) => return no("cells of varying size"),
-            _ if field.datatype.time_unit().is_some() => return no("dates and times"),
-            (Kind::Unsigned, 1, Some(3)) if field.datatype != Datatype::Bool => 128,
-            (Kind::Unsigned, 1, Some(4)) if field.datatype != Datatype::Bool => 2304,
-            (_, _, Some(2..)) | (_, _, Some(0)) => {
-                return no("cells of several values, other than the bytes of a colour");
-            }
-            (Kind::Unsigned, 1, _) => 2,
-            (Kind::Signed, 2, _) => 4,
-            (Kind::Signed, 4, _) => 8,
-            (Kind::Float, 4, _) => 16,
-            (Kind::Float, ..) => 64,
-            (Kind::Signed, 1, _) => 256,
-            (Kind::Unsigned, 2, _) => 512,
-            (Kind::Unsigned, 4, _) => 768,
-            (Kind::Signed, ..) => 1024,
-            (Kind::Unsigned, ..) => 1280,
-        };
-        let values = field.values_per_cell.and_then(|values| i16::try_from(values).ok()).unwrap_or(1);
-        Ok(VoxelType { code, bits: values * size as i16 * 8 })
-    }
 }
 
 #[cfg(test)]

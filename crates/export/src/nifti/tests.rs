@@ -1,3 +1,5 @@
+use tilefs_format::datatype::{Datatype, Kind};
+
 use super::*;
 use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
 

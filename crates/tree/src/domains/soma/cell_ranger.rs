@@ -109,12 +109,12 @@ struct Part {
 }
 
 impl Part {
-    fn observations(&self) -> Result<Names> {
-        Names::new(array_of(&self.experiment, OBSERVATIONS)?, self.cut.observations.clone())
+    fn observations(&self) -> Result<AxisNames> {
+        AxisNames::new(array_of(&self.experiment, OBSERVATIONS)?, self.cut.observations.clone())
     }
 
-    fn variables(&self) -> Result<Names> {
-        Names::new(array_of(&self.measurement()?, "var")?, self.cut.variables.clone())
+    fn variables(&self) -> Result<AxisNames> {
+        AxisNames::new(array_of(&self.measurement()?, "var")?, self.cut.variables.clone())
     }
 
     fn measurement(&self) -> Result<Group> {
@@ -161,13 +161,13 @@ impl Part {
 }
 
 /// The names of observations or variables: rows of a data frame.
-struct Names {
+struct AxisNames {
     fields: FieldFolder,
     /// The number of rows, and the selected ones.
     axis: MatrixAxis,
 }
 
-impl Names {
+impl AxisNames {
     fn new(array: Arc<Array>, cut: Option<Range<u64>>) -> Result<Self> {
         let all = soma::data_frame(&array, cut.as_ref())??.all;
         let cut = cut.map(|cut| cut.start..cut.end.min(all));
@@ -178,7 +178,7 @@ impl Names {
         let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
         let fields =
             FieldFolder { subarray, names, shown, modified: SystemTime::UNIX_EPOCH, form: ArrayForm::default() };
-        Ok(Names { fields, axis: MatrixAxis { length: Some(all), cut } })
+        Ok(AxisNames { fields, axis: MatrixAxis { length: Some(all), cut } })
     }
 
     /// Returns the names of the rows; their numbers if they have no names.
