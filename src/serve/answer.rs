@@ -25,7 +25,7 @@ use super::validators::{self, Precondition};
 use tilefs_tree::node::recent::{Found, is_fixed};
 use tilefs_tree::{File, Node};
 
-/// A shorter file is not prefetched as a whole.
+/// Only files of more bytes are prefetched as a whole.
 const LARGE: u64 = 1 << 20;
 
 /// A request whose sender may read.
