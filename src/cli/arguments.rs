@@ -152,7 +152,7 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
     Ok(Arguments::Run(expanded))
 }
 
-/// Returns the command of expanded arguments, if it is one.
+/// Returns the command that expanded arguments name, if there is such a command.
 pub fn command_in(expanded: &[OsString]) -> Option<&'static str> {
     let typed = expanded.get(1)?;
     COMMANDS.iter().copied().find(|command| typed == command)

@@ -7,8 +7,8 @@
 //! the pattern holds, up to a limit shared by all active readers. Random reads prefetch nothing. In a series of files,
 //! such as chunks, reading one queues the whole next file.
 //!
-//! The reader and the threads that serve it use about one core; if prefetching competes for it, everything becomes
-//! slower. So one worker is a spare: it only helps when the others fall behind the readers.
+//! The reader and the threads that serve it use about one core; if prefetching competes for this core, everything
+//! becomes slower. So one worker is a spare: it only helps when the others fall behind the readers.
 
 mod pattern;
 mod queue;
@@ -32,12 +32,12 @@ use pattern::{PIECE, Pattern, Shape};
 use queue::{PrefetchJob, Queue};
 use unread::Unread;
 
-/// Limits for what is prefetched for all readers together, so that the cache holds it until it is read.
+/// The limits of the prefetched bytes of all readers together, so that the cache holds these bytes until they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Bytes of files. Each reader gets at least 1 MiB; less disables prefetching.
+    /// Bytes of files. Each reader gets at least 1 MiB; a window of less than 1 MiB disables prefetching.
     pub bytes: u64,
-    /// Bytes that are decoded for them: see [`Content::decoded_per_byte`].
+    /// Bytes that are decoded for these bytes of files: see [`Content::decoded_per_byte`].
     pub decoded: u64,
 }
 
@@ -75,7 +75,7 @@ pub struct ReadAhead {
 struct PrefetchCounts {
     /// Bytes that were read later.
     used: Counter,
-    /// Bytes that were not, because the reader moved elsewhere or closed the file.
+    /// Bytes that were never read, because the reader moved elsewhere or closed the file.
     wasted: Counter,
 }
 
@@ -250,7 +250,7 @@ impl Reader {
     }
 
     /// Returns how many bytes the reader will read before it reaches the first range: the gap between the last read and
-    /// that range. For strides that is zero.
+    /// that range. Returns 0 for strides.
     fn bytes_before(&self, ranges: &[Range<u64>]) -> u64 {
         let last = lock(&self.last).clone();
         let is_stride = ranges.len() > 1 && ranges[0].end != ranges[1].start && ranges[1].end != ranges[0].start;

@@ -8,9 +8,9 @@ pub const PIECE: u64 = 1 << 20;
 /// Initial prefetch distance; it doubles up to the limit.
 const FIRST_WINDOW: u64 = PIECE;
 
-/// Requests of one reader overtake each other on their way through several threads: a read that starts this much before
-/// or after the expected offset still belongs to the sequence, as long as the holes are filled later. Linux keeps up to
-/// 1 MiB in flight per reader.
+/// Requests of one reader overtake each other on their way through several threads. So a read that starts this much
+/// before or after the expected offset still belongs to the sequence, as long as the holes are filled later. Linux
+/// keeps up to 1 MiB in flight per reader.
 const TOLERANCE: u64 = 2 << 20;
 
 /// Bytes of a sequence before prefetching starts, so that reading a header prefetches nothing.
@@ -26,7 +26,7 @@ const MOST_STRIDES: u64 = 32;
 #[derive(Debug, Default)]
 pub struct Pattern {
     forward: Sequence,
-    /// In offsets counted from the end of the file.
+    /// Backward reads, in offsets counted from the end of the file.
     backward: Sequence,
     strides: Strides,
     kind: Option<PatternKind>,
@@ -137,8 +137,8 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// Adds a read to the sequence or starts a new one; returns whether it belongs. Strided reads do not, because they
-    /// leave holes.
+    /// Adds a read to the sequence, or starts a new sequence with it. Returns whether the read belongs to the old
+    /// sequence; strided reads do not, because they leave holes.
     fn take(&mut self, read: Range<u64>) -> bool {
         let (length, near) = (read.end - read.start, self.is_near(&read));
         let (start, next) = (self.start.min(read.start), self.next.max(read.end));
@@ -166,8 +166,8 @@ impl Sequence {
         read.start.saturating_add(TOLERANCE) >= self.next && read.start <= self.next.saturating_add(TOLERANCE)
     }
 
-    /// Returns the ranges to prefetch and grows the window. Returns nothing until half of the window was consumed, so
-    /// that ranges come in batches of whole bands, and none after `last`. `band_end` returns the end of the band of a byte.
+    /// Returns the ranges to prefetch, none beyond `last`, and grows the window. Returns nothing until half of the
+    /// window was consumed, so that ranges come in batches of whole bands. `band_end` returns the end of a byte's band.
     fn wanted(&mut self, last: u64, most: u64, band_end: impl Fn(u64) -> u64) -> Vec<Range<u64>> {
         if self.reads < 2 || self.bytes < START_AFTER || !self.advances {
             return Vec::new();

@@ -28,7 +28,7 @@ use super::site::{Site, Snapshot};
 use tilefs_tree::node::recent::{Found, is_fixed};
 use tilefs_tree::{File, Node};
 
-/// A shorter file is not prefetched as a whole.
+/// Only files of more bytes are prefetched as a whole.
 const LARGE: u64 = 1 << 20;
 
 /// Answers a request.

@@ -109,7 +109,7 @@ impl ValueCondition {
         self.value.get(range).unwrap_or_default()
     }
 
-    /// Fills `sorted`.
+    /// Sorts the indexes of the members by the members' bytes.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more than 2^32 - 1 members.

@@ -32,7 +32,7 @@ pub enum Segment<'a> {
 pub struct HeapIds<'a> {
     stored: &'a Stored,
     heap: &'a HeapPlan,
-    /// In bytes, relative to the first ID of the dataset.
+    /// The range of the IDs in bytes, relative to the first ID of the dataset.
     range: Range<u64>,
 }
 
@@ -41,7 +41,7 @@ pub struct HeapIds<'a> {
 pub struct HeapCollection<'a> {
     stored: &'a Stored,
     collection: Collection,
-    /// In bytes, relative to the collection.
+    /// The range of the segment in bytes, relative to the collection.
     range: Range<u64>,
 }
 
@@ -58,7 +58,7 @@ pub trait Values {
     /// The error type, which can represent the errors of this crate.
     type Error: From<Error>;
 
-    /// Fills `out` with bytes of elements of a fixed length, starting at byte `start` of all of them.
+    /// Fills `out` with bytes of elements of a fixed length, starting at byte `start` of all elements.
     ///
     /// # Errors
     /// Fails if they cannot be read.

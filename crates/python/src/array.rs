@@ -43,7 +43,7 @@ pub struct Opened {
     view: SingleFlight<Arc<DenseView>>,
 }
 
-/// For each axis, ranges one after the other: the first position, the step, and the number of cells.
+/// For each axis, the selected ranges in order: the first position, the step, and the number of cells.
 type Axes = Vec<Vec<(u64, i64, u64)>>;
 
 /// Name, datatype, NumPy's type of one value and of a cell (`None` if cells vary in size), values per cell (`None` if
@@ -56,8 +56,8 @@ type DimensionOutline<'py> = (String, &'static str, Option<String>, Option<(Boun
 /// Whether labels have an order, NumPy's type of one (`None` for text), and the labels, as text or bytes.
 type LabelList<'py> = (bool, Option<String>, Vec<Bound<'py, PyAny>>);
 
-/// Name, first and last time in milliseconds since 1970, format version, whether it is dense, the number of cells, and
-/// the lowest and the highest coordinate along each dimension (none for a fragment without cells), and the stored bytes.
+/// Name, first and last time in milliseconds since 1970, format version, whether it is dense, number of cells, lowest
+/// and highest coordinate along each dimension (none for a fragment without cells), and stored bytes.
 type FragmentOutline<'py> = (String, (u64, u64), u32, bool, u64, Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, u64);
 
 impl Array {
@@ -79,7 +79,7 @@ impl Array {
         call::run_short(py, || work(self.0.here()?))
     }
 
-    /// Makes a column of a dense array. That takes long only if the fragments have to be looked at, or are far away.
+    /// Makes a column of a dense array. This takes long only if the fragments are yet to be examined, or are remote.
     fn column<T: Send>(&self, py: Python<'_>, make: impl FnOnce(&Opened) -> Result<T> + Send) -> PyResult<T> {
         let is_short = self.run_short(py, |here| Ok(here.view.get().is_some() && !here.array.is_remote()))?;
         call::run_unless(py, is_short, || make(self.0.here()?))
@@ -154,7 +154,7 @@ impl Array {
         })
     }
 
-    /// Reads the values of an attribute of cells of one size.
+    /// Reads the values of an attribute whose cells have a fixed size.
     fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: Axes) -> PyResult<Bound<'py, PyAny>> {
         let (column, is_short, (dtype, values)) = self.column(py, |here| {
             let field = here.attribute(attribute)?;
@@ -182,7 +182,7 @@ impl Array {
         })
     }
 
-    /// Reads the values of an attribute of cells of variable size: n + 1 byte offsets, and the bytes of all values.
+    /// Reads the values of an attribute whose cells vary in size: n + 1 byte offsets, and the bytes of all values.
     fn read_variable<'py>(
         &self,
         py: Python<'py>,
@@ -214,7 +214,7 @@ impl Array {
         Ok((offsets, values))
     }
 
-    /// Returns the rows of a sparse array, or of a dense one with one dimension, that a selection selects.
+    /// Returns the selected rows of a sparse array, or of a dense array with one dimension.
     #[pyo3(signature = (selection=None, columns=None, by_row=false))]
     fn rows(
         &self,
@@ -226,8 +226,8 @@ impl Array {
         Rows::new(py, RowQuery { array: self.0.clone(), selection, columns, by_row, most: MAX_PART_ROWS, parts: None })
     }
 
-    /// Returns the lowest and the highest position along each axis of the cells that were written, relative to the
-    /// shape; `None` if there are none.
+    /// Returns the lowest and the highest position along each axis of the cells that were written, counted from the
+    /// first cell of the shape; `None` if no cell was written.
     fn non_empty_box(&self, py: Python<'_>) -> PyResult<Option<Vec<(u64, u64)>>> {
         self.run(py, |here| {
             let (whole, written) = (here.whole()?, here.view()?.non_empty_box());
@@ -249,7 +249,7 @@ impl Array {
         Ok((labels.ordered, dtype, labels.values().map(shown).collect::<PyResult<_>>()?))
     }
 
-    /// Opens the array of a dimension label; returns it, and the number of its attribute with the label.
+    /// Opens the array of a dimension label; returns the array, and the number of the attribute with the label.
     fn open_label(&self, py: Python<'_>, name: &str) -> PyResult<(Array, usize)> {
         let label = self.run(py, |here| {
             let label = here.array.schema().labels.iter().find(|label| label.name == name);
@@ -280,7 +280,7 @@ impl Array {
         shown.collect()
     }
 
-    /// Returns a matrix of TileDB-SOMA; `lengths` are those that its rows and columns must have, if known.
+    /// Returns a matrix of TileDB-SOMA; `lengths` are the required numbers of rows and columns, if known.
     fn matrix(&self, py: Python<'_>, lengths: [Option<u64>; 2]) -> PyResult<Matrix> {
         Matrix::new(py, self.0.clone(), lengths)
     }
@@ -312,8 +312,8 @@ impl Opened {
         Opened { array, view: SingleFlight::new() }
     }
 
-    /// Returns whether reading a column takes a moment: it is not far away, and its tiles are small together, even if
-    /// none is decoded yet.
+    /// Returns whether reading a column takes only a moment: the array is not remote, and the column's tiles are small
+    /// together, even if no tile is decoded yet.
     fn is_short(&self, column: &DenseColumn) -> Result<bool> {
         let view = self.view()?;
         let axes = column.selection().axes().iter().zip(&view.grid().axes);
@@ -363,7 +363,7 @@ impl Opened {
     }
 }
 
-/// Returns the most positions along an axis that the tiles of the selected ones have together.
+/// Returns the most positions along an axis that the tiles of the selected positions have together.
 fn positions_of_tiles(selected: &AxisSelection, axis: &GridAxis) -> u64 {
     let tiles_of = |range: &AxisRange| {
         let last = range.count.saturating_sub(1).saturating_mul(range.step.unsigned_abs());

@@ -29,7 +29,7 @@ use crate::call;
 #[derive(Clone)]
 pub struct RowQuery {
     pub array: Arc<OpenedArray>,
-    /// As in the name of a folder in `slice/`; `None` for all rows.
+    /// The selection, as in the name of a folder in `slice/`; `None` for all rows.
     pub selection: Option<String>,
     /// Names of dimensions and attributes; `None` for all.
     pub columns: Option<Vec<String>>,
@@ -67,19 +67,19 @@ impl Rows {
         call::run(py, || self.0.parts()?.rows())
     }
 
-    /// Returns the most rows that there can be, without reading cells, and whether that is their exact number.
+    /// Returns the most rows that there can be, without reading cells, and whether this number is exact.
     fn known_count(&self, py: Python<'_>) -> PyResult<(u64, bool)> {
         let known = call::run(py, || self.0.parts()?.known_rows())?;
         Ok((known.most(), known.exact().is_some()))
     }
 
-    /// Returns the most rows before each of the parts of at most `most` rows each.
+    /// Returns, for each part of at most `most` rows, the most rows that can come before it.
     fn part_starts(&self, py: Python<'_>, most: u64) -> PyResult<Vec<u64>> {
         call::run(py, || Ok(self.divided(most, None).parts()?.starts().to_vec()))
     }
 
-    /// Returns bounds of the values of a field in each part, as the bytes of two values, as far as they are known; `None`
-    /// if cells would have to be read.
+    /// Returns bounds of a field's values in each part, as the bytes of two values, as far as they are known; `None` if
+    /// cells would have to be read.
     fn part_bounds<'py>(
         &self,
         py: Python<'py>,
@@ -144,7 +144,7 @@ impl Rows {
 /// parts of overlapping fragments took longer, because they wait for the same merges.
 const PARTS_AT_ONCE: usize = 2;
 
-/// The same for storage with high latency, so that there are requests in flight while rows are decoded.
+/// The number of parts for storage with high latency, so that requests are in flight while rows are decoded.
 const REMOTE_PARTS_AT_ONCE: usize = 4;
 
 /// A place in a stream: a part, counted among those that are read, and a batch of it.
@@ -165,7 +165,7 @@ struct Stream {
     at_once: usize,
     /// The next part to start reading, among those that are read.
     next: usize,
-    /// How many of its batches are not wanted.
+    /// How many batches of this part are not wanted.
     skipped: usize,
     /// The batches of the parts that are being read, in order.
     reading: VecDeque<Receiver<Result<RecordBatch>>>,
@@ -280,11 +280,11 @@ struct SharedStream {
     query: RowQuery,
     schema: SchemaRef,
     stream: PerProcess<Mutex<Stream>>,
-    /// The place of the next batch. Unlike the stream, a child can read it.
+    /// The place of the next batch. Unlike the stream, a forked child can read it.
     next: Place,
     /// Where Python handles signals, if the stream was made there.
     main_thread: Option<ThreadId>,
-    /// When it was last looked for signals: a reader that is no Python code may ask for one batch after the other.
+    /// The time of the last look for signals: a reader outside Python may ask for one batch after the other.
     looked: Instant,
 }
 

@@ -3,16 +3,16 @@
 //! | definition | column | in text tables |
 //! |---|---|---|
 //! | `Integer`, `Float`, one value | int32, float32 | the number |
-//! | `Integer`, `Float`, any other number of values | a list of them, in which values can be missing | as in VCF: `7,.` |
+//! | `Integer`, `Float`, any other number of values | a list, in which values can be missing | as in VCF: `7,.` |
 //! | `Flag` | boolean, false where a record does not have it | `true`, `false` |
 //! | `String`, `Character`, one value | text | the text |
 //! | `String`, `Character`, any other number of values | a list of texts | as in VCF: `a,b` |
 //! | FORMAT `GT` | a list of the numbers of alleles, and beside it whether they are phased | as in VCF: `0\|1` |
 //! | different types in different headers | text, or a list of texts | as in VCF |
 //!
-//! A field that a record lacks, or whose only value is missing, is null. Fields that no header defines, or whose values
-//! do not match their definition, are a text in one further column, in VCF's notation: htslib accepts both, and
-//! TileDB-VCF stores them.
+//! A field that a record lacks, or whose only value is missing, is null. One further column holds the fields that no
+//! header defines, and those whose values do not match their definition, as a text in VCF's notation: htslib accepts
+//! both, and TileDB-VCF stores them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ enum ColumnContent {
     Values(usize),
     /// Whether the alleles of a genotype are phased: true if all are, and null if there are fewer than two.
     Phased(usize),
-    /// All fields that have no column, or do not fit theirs.
+    /// The fields that have no column, or whose values do not fit their column.
     Other,
 }
 
@@ -95,9 +95,9 @@ impl FieldColumns {
         &self.columns
     }
 
-    /// Appends the fields of a record to one of the columns, or to all if `only` is `None`; `cells` has an entry for
-    /// each wanted column. `stored` contains all fields without an attribute of their own, `extracted` the others by
-    /// name.
+    /// Appends the fields of a record to the column `only`, or to all columns if `only` is `None`; `cells` has an entry
+    /// for each column that is appended to. `stored` holds the fields without an attribute of their own, `extracted`
+    /// the other fields by name.
     ///
     /// # Errors
     /// Fails for values that are not what TileDB-VCF stores; the error names the field.
@@ -189,7 +189,7 @@ impl FieldColumns {
     }
 }
 
-/// Returns the index of a column's cells among the wanted ones.
+/// Returns the index of a column's cells among the cells of the wanted columns.
 fn place_of(column: usize, only: Option<usize>) -> Option<usize> {
     match only {
         None => Some(column),
@@ -201,7 +201,7 @@ fn in_field(error: Error, name: &[u8]) -> Error {
     error.in_field(&String::from_utf8_lossy(name))
 }
 
-/// Returns the type of a column's values, and what its cells are.
+/// Returns the datatype of the values of a column, and the kind of its cells.
 fn stored_as(of: FieldType, notation: Notation) -> (Datatype, CellKind) {
     let text = Datatype::StringUtf8;
     match (of.value, of.is_list, notation) {
@@ -217,7 +217,7 @@ fn stored_as(of: FieldType, notation: Notation) -> (Datatype, CellKind) {
 }
 
 impl FieldType {
-    /// Returns whether stored values have this type, and their number is one that the field allows.
+    /// Returns whether stored values have this type, and whether the field allows their number.
     fn fits(self, values: Values<'_>) -> bool {
         match (self.value, values) {
             (ValueType::Text, _) | (ValueType::Flag, Values::Flag) | (ValueType::Genotype, Values::Integers(_)) => true,

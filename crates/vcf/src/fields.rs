@@ -73,7 +73,7 @@ pub enum Values<'a> {
 /// Returns the fields of a record.
 ///
 /// # Errors
-/// Fails if the bytes are malformed or followed by others; the error has the offset.
+/// Fails if the bytes are malformed, or if bytes follow the last field; the error has the offset.
 pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
     let mut fields = Vec::new();
     for_each_field(bytes, |field| {
@@ -123,7 +123,7 @@ fn sound_field(bytes: &[u8]) -> Option<(FieldValue<'_>, &[u8])> {
     Some((FieldValue { name, values: values_of(kind, values)? }, behind))
 }
 
-/// As [`for_each_field`], field by field with the place of an error.
+/// As [`for_each_field`], but slower: its errors say what is malformed, and where.
 fn check_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.u32("number of fields")?;
@@ -180,7 +180,7 @@ fn values_of(kind: u32, bytes: &[u8]) -> Option<Values<'_>> {
 }
 
 impl<'a> Values<'a> {
-    /// Returns the numbers before the end of the vector, `None` for each missing one; `None` for flags and texts.
+    /// Returns the numbers before the end of the vector, `None` for each missing one. Flags and texts have no numbers.
     pub(super) fn numbers(self) -> Option<Vec<Option<[u8; 4]>>> {
         Some(self.each_number()?.collect())
     }
@@ -196,8 +196,8 @@ impl<'a> Values<'a> {
         Some(numbers.map(move |number| (*number != missing).then_some(*number)))
     }
 
-    /// Returns the allele numbers of a genotype, `None` for each missing one, and whether each is phased with the
-    /// previous one; `None` if the values are not integers.
+    /// Returns for each allele of a genotype its number (`None` if it is missing), and whether it is phased with the
+    /// previous allele. Returns `None` if the values are not integers.
     ///
     /// # Errors
     /// Fails if a value is not an allele.
@@ -237,8 +237,8 @@ impl<'a> Values<'a> {
     }
 
     /// Appends a genotype: allele numbers (0 is the reference), separated by `|` if they are phased, otherwise by `/`.
-    /// Each is stored as twice its number plus 2, plus 1 if it is phased with the previous one. A text must have this
-    /// notation already.
+    /// An allele is stored as twice its number plus 2, plus 1 if it is phased with the previous allele. A text must
+    /// have this notation already.
     ///
     /// # Errors
     /// If a value is not an allele.

@@ -10,7 +10,7 @@ use super::check_text;
 /// The filter that every header has under this number, even if no line defines it.
 pub(super) const PASS: (u32, &[u8]) = (0, b"PASS");
 
-/// The line with which htslib defines it.
+/// The line with which htslib defines [`PASS`].
 pub(super) const PASS_LINE: &[u8] = b"##FILTER=<ID=PASS,Description=\"All filters passed\">\n";
 
 /// The start of the line of column names, which ends a header.
@@ -24,8 +24,8 @@ pub(super) const LINES_OF_A_CHECK: usize = 1 << 12;
 
 /// A header as TileDB-VCF stores it. Memory: its text, and a few words for each line that defines a filter or a field.
 ///
-/// Names of filters, INFO and FORMAT fields share one dictionary. htslib numbers them in the order in which their
-/// lines first define them, from 1, because `PASS` is 0; an `IDX` in a line gives its number explicitly.
+/// Names of filters, INFO and FORMAT fields share one dictionary. htslib numbers the names from 1, because `PASS` is 0,
+/// in the order in which lines first define them; an `IDX` in a line gives the number of its name explicitly.
 #[derive(Debug, Clone)]
 pub struct Header {
     /// The lines before the column names, each with its line break.
@@ -114,9 +114,9 @@ impl Header {
         Header { lines: Vec::new(), filters: HashMap::new(), info: HashMap::new(), format: HashMap::new() }
     }
 
-    /// Returns the header for a merge of files with these headers, as `bcftools merge` makes it: the lines of the first
-    /// header, with `PASS` after its first line, and from each further header the lines that define a new name or have
-    /// a new key. Numbers of names (`IDX`) are left out.
+    /// Returns the header of a merge of files with these headers, as `bcftools merge` makes it. It has the lines of the
+    /// first header, with `PASS` after the first line. Each further header adds its lines that define a new name or
+    /// have a new key. Numbers of names (`IDX`) are left out.
     ///
     /// # Errors
     /// Fails for names that a header cannot contain.
@@ -229,7 +229,7 @@ impl Header {
         })
     }
 
-    /// Returns the names of the contigs in the order of their lines. One that is defined twice is there twice.
+    /// Returns the names of the contigs in the order of their lines. A contig that is defined twice is listed twice.
     pub fn contigs(&self) -> impl Iterator<Item = &[u8]> {
         self.contig_lines().filter_map(|attributes| attribute(attributes, b"ID"))
     }
@@ -307,7 +307,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns the number of a name. A new name gets `explicit`, otherwise the next number.
+    /// Returns the number of a name. A new name gets the number `explicit`, or the next number if that is `None`.
     pub(super) fn number(&mut self, name: &[u8], explicit: Option<u32>) -> Result<u32> {
         if let Some(&known) = self.numbers.get(name) {
             return Ok(known);

@@ -45,8 +45,8 @@ pub struct PositionWindow {
     pub starts: RangeInclusive<u32>,
     /// The record's last position is at least this one.
     pub least_end: u32,
-    /// For records that begin before the coordinates of a region, and that the search finds by their anchors: the first
-    /// of these coordinates.
+    /// Set if the search finds the records by their anchors, because they begin before the coordinates of the region:
+    /// the first of these coordinates.
     pub anchored_at: Option<u32>,
 }
 
@@ -78,13 +78,13 @@ impl DatasetLayout {
         }
     }
 
-    /// Returns the lowest first position of a record that a cell at this coordinate can find in a window that is not
-    /// anchored.
+    /// Returns the lowest first position of a record that a cell at this coordinate can find, in a window without
+    /// `anchored_at`.
     pub fn first_start(&self, coordinate: u32) -> u32 {
         if self.is_by_end() { coordinate.saturating_sub(self.anchor_gap) } else { coordinate }
     }
 
-    /// Returns whether this is the cell that finds a record of a window. Each record has exactly one.
+    /// Returns whether this cell finds its record in a window. Exactly one cell finds each record of a window.
     ///
     /// # Errors
     /// Fails if the record cannot have a cell at this coordinate.
@@ -160,7 +160,7 @@ impl DatasetLayout {
 /// The contigs of a dataset of version 2 or 3, by their positions. Memory: their names, and 20 bytes for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contigs {
-    /// Sorted by the first position.
+    /// The contigs, sorted by their first positions.
     contigs: Vec<Contig>,
     /// All names.
     names: Vec<u8>,

@@ -106,7 +106,7 @@ impl<'a> Record<'a> {
         for_each_field(self.info, self.extracted_info, visit)
     }
 
-    /// Calls `visit` with each FORMAT field. Not all have `GT` first, as VCF wants it.
+    /// Calls `visit` with each FORMAT field in stored order; `GT` need not come first, although VCF requires it.
     pub(super) fn for_each_format(&self, visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
         for_each_field(self.format, self.extracted_format, visit)
     }

@@ -87,7 +87,7 @@ pub(crate) enum Note {
 }
 
 impl Note {
-    /// Returns how the entry `note` about `field` changes them. `is_known` tells whether an attribute of its name was generated.
+    /// Returns the effect of the entry `note` about `field`. `is_known`: an attribute of this name was generated.
     pub(crate) fn of(note: &Metadatum, field: &Field, is_known: bool) -> Self {
         let key = note.key.as_str();
         let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
@@ -136,8 +136,7 @@ pub(crate) fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
 /// The number of "not a time", which is the same in all units.
 pub(crate) const NOT_A_TIME: i64 = i64::MIN;
 
-/// Returns the conversion to days for dates in units that CF does not define exactly, in which "not a time" stays so.
-/// `None` from it is a date beyond the days of 64 bits.
+/// As [`days_of`], with a conversion that keeps "not a time", and returns `None` for a date whose days exceed 64 bits.
 pub(crate) fn counted_days(datatype: Datatype) -> Option<impl Fn(i64) -> Option<i64> + Copy> {
     let days = days_of(datatype)?;
     Some(move |value| if value == NOT_A_TIME { Some(value) } else { days(value) })
@@ -176,7 +175,7 @@ pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Ar
     Arc::new(Computed::new(length, move |number| (corner + (number as f64 + 0.5) * step).to_le_bytes()))
 }
 
-/// Returns the CF attributes of such coordinates.
+/// Returns the CF attributes of the coordinates of pixel centres.
 pub(crate) fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<CfAttribute> {
     let of = |samples, lines| if direction == Direction::Samples { samples } else { lines };
     let mut attributes = vec![CfAttribute::text("axis", of("X", "Y"))];

@@ -50,7 +50,7 @@ impl From<Unrepresentable> for error::Error {
     }
 }
 
-/// A file in some format, or the reason why that format cannot hold it. No cells are read to make one.
+/// A file in some format, or the reason why that format cannot hold it. Making a file reads no cells.
 pub type FormatResult<T> = Result<T, Unrepresentable>;
 
 /// The name of each column that a format omitted, with the reason.
@@ -247,7 +247,7 @@ impl Field {
         self.datatype.kind() == Kind::Bytes
     }
 
-    /// Returns the fill value of one value, if all values of a cell have the same.
+    /// Returns the fill value of a single value, if all values of a cell have the same fill value.
     pub fn fill_of_one_value(&self) -> Option<&[u8]> {
         let size = self.datatype.size();
         let first = self.fill.get(..size)?;
@@ -272,7 +272,7 @@ pub struct Column {
     pub elements: Option<Elements>,
     /// Nullable: one byte per cell, 0 for null. A null cell still has a value.
     pub validity: Option<Arc<dyn Content>>,
-    /// Text of variable length: bytes of the longest value, if the caller has looked at all of them.
+    /// Text of variable length: the bytes of the longest value, if the caller has examined all values.
     pub longest: Option<u64>,
     /// Bounds of all integer (or date) values, if known without reading them: the ends of an axis, or a sparse array's
     /// non-empty domain. They let a format choose a narrower type.
@@ -386,7 +386,7 @@ pub struct Metadatum {
 /// Additional coordinates along one axis, besides those by which cells are looked up.
 #[derive(Clone)]
 pub struct AuxiliaryCoordinates<C> {
-    /// The number of the dimension that it describes.
+    /// The number of the dimension that the coordinates describe.
     pub axis: usize,
     /// The coordinates.
     pub column: C,

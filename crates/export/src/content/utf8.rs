@@ -1,7 +1,7 @@
 //! Text for formats whose text is UTF-8: reading a cell that is not UTF-8 is an error that names the cell.
 //!
-//! TileDB accepts any bytes as ASCII or UTF-8 text, and only reading a whole column shows whether it is valid. The type
-//! of a column therefore follows from the schema, and the bytes are checked as they are read.
+//! TileDB accepts any bytes as ASCII or UTF-8 text, and only reading a whole column shows whether its text is valid.
+//! The type of a column therefore follows from the schema, and the bytes are checked as they are read.
 
 use std::ops::Range;
 use std::str;
@@ -15,7 +15,7 @@ use tilefs_reader::search::partition_point;
 use crate::content::offsets::{Offsets, wrong_offsets};
 use crate::content::{Content, is_valid};
 
-/// The most bytes of a character before or after one of its bytes.
+/// The most bytes that a character has before or after any one of its bytes.
 const CUT: u64 = 3;
 
 /// How many starts of cells are read together: 64 KiB at most ...
@@ -52,7 +52,7 @@ pub struct Utf8Values {
     present: Option<Arc<dyn Content>>,
     /// The column's name.
     name: String,
-    /// A row at or before the end of the bytes checked last, where the next bytes begin if the column is read in order.
+    /// A row that starts at or before the end of the bytes checked last; a sequential reader continues there.
     checked_to: AtomicU64,
 }
 
@@ -100,7 +100,7 @@ impl Utf8Values {
         }
     }
 
-    /// Sets `starts` to the starts of rows from `first`, at most `most`.
+    /// Sets `starts` to the starts of at most `most` rows, from row `first` on.
     fn read_starts(&self, first: u64, most: usize, starts: &mut Vec<u64>) -> Result<()> {
         starts.resize(self.rows().saturating_sub(first).min(most as u64) as usize, 0);
         match &self.cells {
@@ -112,8 +112,8 @@ impl Utf8Values {
         }
     }
 
-    /// Sets `starts` to the starts of some rows, and returns the first of these rows, which begins at or before a byte:
-    /// those after the bytes checked last if the byte is among them, otherwise those that a search finds.
+    /// Sets `starts` to the starts of some rows, and returns the first of these rows, which begins at or before `byte`.
+    /// Tries the rows after the bytes checked last, and searches only if they do not hold `byte`.
     fn find_starts(&self, byte: u64, starts: &mut Vec<u64>) -> Result<u64> {
         let next = self.checked_to.load(Ordering::Relaxed);
         self.read_starts(next, FIRST_STARTS, starts)?;
@@ -130,7 +130,7 @@ impl Utf8Values {
         Ok(partition_point(1..self.rows(), |row| Ok(self.start(row)? <= byte))? - 1)
     }
 
-    /// Checks the cells that overlap `bytes`, the position of `read`.
+    /// Checks the cells that overlap `bytes`; `read` holds the bytes at these positions.
     fn check(&self, bytes: Range<u64>, read: &[u8]) -> Result<()> {
         // An ASCII character is never part of another one, so the cell boundaries do not matter.
         if read.is_ascii() {

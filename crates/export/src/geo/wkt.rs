@@ -1,4 +1,4 @@
-//! Coordinate systems as well-known text, first and second version: the parts of them that other formats need.
+//! Parses coordinate systems in well-known text of both versions, as far as other formats need them.
 
 /// An element of the text: `UNIT["metre", 1]` has the keyword `UNIT` and two values.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,7 +130,7 @@ impl<'a> CoordinateSystem<'a> {
         self.element.text()
     }
 
-    /// Returns its EPSG code, if given.
+    /// Returns the system's EPSG code, if given.
     pub(crate) fn epsg(&self) -> Option<u16> {
         let identifier = self.element.children().find(|child| {
             child.is(&["AUTHORITY", "ID"]) && child.text().is_some_and(|text| text.eq_ignore_ascii_case("EPSG"))

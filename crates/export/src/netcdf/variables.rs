@@ -29,13 +29,13 @@ const LONGEST_DIMENSION_OF_CDF2: u64 = i32::MAX as u64 - 3;
 /// Maximum size in bytes of the labels of an enumeration, padded to the longest in memory.
 const MAX_LABEL_BYTES: u64 = 64 << 20;
 
-/// Maximum size in bytes of text of variable length padded to the longest, unless it is at most this many times its own
-/// size.
+/// Maximum size in bytes of the padded texts of a column of variable length, unless they take at most
+/// `MAX_PADDING_RATIO` times the size of the texts.
 const MAX_PADDED: u64 = 64 << 20;
 const MAX_PADDING_RATIO: u64 = 16;
 
-/// Maximum number of texts stored as strings of netCDF-4, which requires the length of each. More are stored as one
-/// variable of all values.
+/// Maximum number of texts stored as strings of netCDF-4, which requires the length of each text. More texts are stored
+/// end to end in one variable.
 const MAX_STRINGS: u64 = 1 << 26;
 
 impl FilePlan {
@@ -110,9 +110,9 @@ struct PlanBuilder {
     shared: Vec<NcAttribute>,
 }
 
-/// How the cells of a column become a variable.
+/// The form of the cells of a column in a variable.
 struct CellForm {
-    /// The dimensions of the cells, and that of the values of a cell; or one of all values.
+    /// The dimensions of the cells, then that of the values of a cell; or only that of all values end to end.
     dimensions: Vec<usize>,
     meaning: Meaning,
     /// The length to which texts are padded.
@@ -239,7 +239,7 @@ impl CfVariables for PlanBuilder {
         Ok(())
     }
 
-    /// Those with one value, or one text, for each position along one of the dimensions are coordinates.
+    /// Shares as coordinates the variables of one value or text for each position along one of the dimensions.
     fn share_coordinates(&mut self, from: usize, dimensions: &[usize]) {
         let coordinates = self.plan.variables[from..].iter().filter(|variable| match variable.dimensions[..] {
             [axis] => dimensions.contains(&axis),
@@ -266,8 +266,8 @@ impl PlanBuilder {
         PlanBuilder { version, plan, names: UniqueNames::of_netcdf(), shared: Vec::new() }
     }
 
-    /// Chooses the form of a column's cells, and adds the dimension of the values of a cell; `None` if the column is left
-    /// out.
+    /// Chooses the form of a column's cells, and adds the dimension of the values of a cell. Returns `None` if the
+    /// column is left out.
     fn form(&mut self, column: &Column, encoding: NcEncoding, cells: &[usize]) -> FormatResult<Option<CellForm>> {
         let field = &column.field;
         let size = field.datatype.size() as u64;
@@ -348,7 +348,7 @@ impl PlanBuilder {
         })
     }
 
-    /// Adds the array's metadata about this field to the generated attributes. `encoding` is that of its values.
+    /// Adds the array's metadata about this field to the generated attributes. `encoding` is that of the field.
     fn add_notes(&self, attributes: &mut Vec<NcAttribute>, column: &Column, encoding: Option<NcEncoding>) {
         let mut names = UniqueNames::of_netcdf();
         attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
@@ -493,7 +493,7 @@ fn unrepresentable(column: &Column) -> Unrepresentable {
     Unrepresentable::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
 }
 
-/// Returns the length to which all values of a text are padded, unless the result would be too large.
+/// Returns the length to which all texts of a column are padded; `None` if the padded texts would be too large.
 fn padded_width(column: &Column) -> Option<u64> {
     let width = column.longest.filter(|_| column.field.values_per_cell.is_none())?.max(1);
     let most = MAX_PADDED.max(column.values.len().saturating_mul(MAX_PADDING_RATIO));

@@ -5,8 +5,8 @@
 //! at the stored end of the levels. Therefore all positions are known without reading a cell.
 //!
 //! Lists that can be null, or vary in length, have one level for each value, and one for each list without values.
-//! Space for the maximum number of levels is reserved, and the lists are counted to determine where in it the page
-//! begins.
+//! Space for the maximum number of levels is reserved, and the lists are counted to determine where the page begins in
+//! this space.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const MAX_BYTES: u64 = i32::MAX as u64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkRows {
     pub rows: Range<u64>,
-    /// In the units of the column's offsets: bytes or elements.
+    /// The range of the column's offsets, in their units: bytes or elements.
     pub offsets: Range<u64>,
     /// The bytes of the texts in lists.
     pub texts: Range<u64>,
@@ -42,7 +42,7 @@ impl ChunkRows {
         self.rows.end - self.rows.start
     }
 
-    /// Returns the number of bytes whose length in the page depends on the values: of texts, or of numbers in lists.
+    /// Returns the length of the values whose size varies: bytes of texts, or else what the column's offsets count.
     fn bytes(&self) -> u64 {
         let of = if self.texts.is_empty() { &self.offsets } else { &self.texts };
         of.end - of.start
@@ -152,7 +152,7 @@ impl ParquetColumn {
         .filter(|&values| values <= MAX_BYTES)
     }
 
-    /// Returns the lengths of the page and of its values, and its header.
+    /// Returns the length of the page in bytes, the number of its values, and its header.
     fn data_header(&self, of: &ChunkRows, lists: Option<&CountedLists>) -> Result<(u64, u64, Vec<u8>)> {
         let too_long = || Error::unsupported("a column of a row group over 2^31 bytes").in_field(&self.field.name);
         let length = self.page_length(of.count(), of.bytes(), lists).ok_or_else(too_long)?;

@@ -36,7 +36,7 @@ pub enum Logical {
         is_signed: bool,
     },
     Date,
-    /// In a unit other than seconds, which Parquet lacks. The numbers of the others are those of Arrow.
+    /// A time in a unit other than seconds, which Parquet lacks. Parquet numbers the other units as Arrow does.
     Timestamp(ArrowTimeUnit),
 }
 
@@ -53,10 +53,10 @@ pub enum PageLayout {
     Indices(u64),
     /// A list of `values` values of `size` bytes per cell, never null.
     List { values: u64, size: u64 },
-    /// A list of values of `size` bytes, which can be null or vary in length.
+    /// A list of values of `size` bytes per cell. Lists can be null, and their lengths can vary.
     VaryingList { size: u64 },
-    /// A list of numbers of `size` bytes or, if it is 0, of texts with their lengths. The list and its elements can be
-    /// null.
+    /// A list per cell, of numbers of `size` bytes or, if `size` is 0, of texts with their lengths. The list and its
+    /// elements can be null.
     Elements { size: u64 },
 }
 
@@ -71,7 +71,7 @@ impl PageLayout {
 pub struct Leaf {
     pub physical: Physical,
     pub logical: Option<Logical>,
-    /// For [`Physical::FixedLenByteArray`].
+    /// The length in bytes of a [`Physical::FixedLenByteArray`].
     pub length: Option<i32>,
 }
 
@@ -127,7 +127,7 @@ pub struct ParquetColumn {
     /// The values of all rows as the column stores them, of `size` bytes each, or all bytes if there are offsets.
     pub values: Arc<dyn Content>,
     pub size: u64,
-    /// Applied to the values that are not null.
+    /// The conversion of the values that are not null.
     pub conversion: Option<ValueConversion>,
     /// For [`PageLayout::Bytes`] and lists of varying length, as in [`Column`].
     pub offsets: Option<Offsets>,
@@ -374,7 +374,7 @@ fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64, wh
     Arc::new(Converted::integers(values, what, column, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
 }
 
-/// Returns the labels, PLAIN.
+/// Returns the labels in the encoding PLAIN.
 fn dictionary(labels: &Labels) -> FormatResult<LabelDictionary> {
     let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;

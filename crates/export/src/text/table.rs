@@ -31,7 +31,7 @@ pub struct Table {
     rows: u64,
     separator: u8,
     end_of_row: &'static [u8],
-    /// Number of rows written together; 0 if a single value of fixed size is too long for that.
+    /// Number of rows written together; 0 if a cell of fixed size is too long to be written as a whole.
     rows_of_batch: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct LoadedRows {
 /// The cells of one column.
 #[derive(Default)]
 struct Loaded {
-    /// The number of the first element of each row, and of the row after.
+    /// The number of the first element of each row, and the end of the last row.
     elements: Vec<u64>,
     values: Vec<u8>,
     /// Empty if no cell can be null.
@@ -139,7 +139,7 @@ impl TableColumn {
         }
     }
 
-    /// Appends what begins or ends a text, a blob or an array in JSON.
+    /// Appends the quote or bracket that begins or ends a text, a blob or an array in JSON.
     fn append_ends(&self, is_end: bool, out: &mut Vec<u8>) {
         match (self.printer.is_run(), self.is_list, is_end) {
             (true, ..) => out.push(b'"'),
@@ -187,7 +187,7 @@ impl TableColumn {
         Error::unsupported(what).in_field(self.cells.name())
     }
 
-    /// Returns the text of a value, or of the end of a long one.
+    /// Returns the text of a value, or of the end of a long value, without the NUL that ends it.
     fn text<'a>(&self, value: &'a [u8]) -> &'a [u8] {
         if self.printer.is_terminated() { value.strip_suffix(&[0]).unwrap_or(value) } else { value }
     }
@@ -228,7 +228,7 @@ impl Table {
         Table { header, columns, rows, separator, end_of_row, rows_of_batch }
     }
 
-    /// Reads as many rows as fit, at most `most`, and returns their number; 0 if a cell is longer than that.
+    /// Reads as many rows as fit in memory, at most `most`, and returns their number; 0 if one cell does not fit.
     fn load(&self, first: u64, most: u64, scratch: &mut LoadedRows) -> Result<u64> {
         let mut count = self.rows_of_batch.min(most);
         if count == 0 {

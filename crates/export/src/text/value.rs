@@ -135,8 +135,8 @@ impl Printer {
         }
     }
 
-    /// Appends one value as JSON: a number, a string or `null`. `is_quoted` tells whether integers of 64 bits are strings.
-    /// The labels of the printer are JSON.
+    /// Appends one value as JSON: a number, a string or `null`. `is_quoted` tells whether integers of 64 bits are
+    /// strings. The labels of the printer are JSON.
     pub fn append_json(&self, value: &[u8], is_quoted: bool, out: &mut Vec<u8>) {
         let mut append_quoted = |text: &[u8]| {
             out.push(b'"');

@@ -1,8 +1,8 @@
-//! The overviews of an image: smaller versions of it, which a program reads instead of the whole image for a small copy.
+//! The overviews of an image: smaller versions that a program reads instead of the whole image for a small copy.
 //!
-//! Each overview is an image of tiles or strips. A tile is computed when it is read: from the next larger overview if that
-//! is known, or from only the tiles and chunks of the array that hold one of its pixels. It is kept in the cache of indexes,
-//! and saved in the index folder if computing it again would take long. Memory: a tile for each reader, and the cache.
+//! Each overview is an image of tiles or strips. A tile is computed when it is read: from the next larger overview if
+//! that is known, or from only the tiles and chunks of the array that hold its pixels. A tile is kept in the cache of
+//! indexes, and saved in the index folder if it takes long to compute. Memory: a tile per reader, and the cache.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ const MOST_TILE: u64 = 1 << 20;
 /// Minimum side of a tile: TIFF requires multiples of it.
 const LEAST_SIDE: u64 = 16;
 
-/// The least factor of an overview for each of whose tiles so many chunks are decoded that they do not stay in the cache.
+/// The least factor of an overview whose tiles each need so many chunks that these do not stay in the cache.
 const LARGE_FACTOR: u64 = 16;
 
 /// Maximum size in bytes of tiles that are computed as a whole and kept.
 const MOST_KEPT: u64 = 4 << 20;
 
-/// The first level whose tiles are saved: each of their pixels is one of 16 of the image.
+/// The first level whose tiles are saved: each of their pixels stands for 16 pixels of the image.
 const FIRST_SAVED: usize = 2;
 
 /// Keeps the tiles of the overviews of one image, in the cache of indexes and in the index folder.
@@ -46,7 +46,7 @@ pub struct OverviewStore {
 }
 
 impl OverviewStore {
-    /// Creates the store of an image; `key` tells it from all others, and is `None` if nothing is saved.
+    /// Creates the store of an image. `key` tells the image from all others, and is `None` if nothing is saved.
     pub fn new(context: Arc<Context>, key: Option<EntryKey>) -> Self {
         let owner = context.indexes.new_owner();
         OverviewStore { context, key, owner }
@@ -107,7 +107,7 @@ impl Boxes for Overview {
     }
 }
 
-/// Returns the overviews of an image, largest first: the form of each, and its tiles. `axes` are those of `cells`.
+/// Returns the overviews of an image, largest first: the form of each, and its tiles. `axes` are the axes of `cells`.
 ///
 /// # Errors
 /// Fails if one of them is too large.
@@ -159,7 +159,7 @@ fn storing(image: &PageProperties) -> Storing {
     }
 }
 
-/// Returns the side of the largest square tile whose pixels have so many bytes.
+/// Returns the side of the largest square tile whose pixels have `pixel` bytes each.
 fn side_of_tile(pixel: u64) -> u64 {
     let mut side = MOST_SIDE;
     while side > LEAST_SIDE && (side * side).saturating_mul(pixel) > MOST_TILE {
@@ -168,12 +168,12 @@ fn side_of_tile(pixel: u64) -> u64 {
     side
 }
 
-/// Returns the columns and lines of the tiles of an overview of this size, by this factor, of an array with tiles of `extent`.
-/// They have at most about as many pixels as a square of side `side`, and little padding.
+/// Returns the columns and lines of a tile of an overview of this size, by this factor, of an array with tiles of
+/// `extent`. A tile has at most about as many pixels as a square of side `side`, and little padding.
 ///
-/// A chunk of the array often has whole lines of its tile. It would be decoded for each tile of the overview that shows some of
-/// these lines' pixels, if it does not stay in the cache. So tiles of the overview end where those of the array end if possible;
-/// otherwise they are wide if many chunks are decoded for each of them.
+/// A chunk of the array often has whole lines of its tile. If it does not stay in the cache, it is decoded again for
+/// each tile of the overview with pixels of these lines. So the overview's tiles end where the array's tiles end, if
+/// possible; otherwise they are wide if each needs many chunks.
 fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64) -> [u64; 2] {
     let [columns, lines] = size;
     let most = side.saturating_mul(side);
@@ -193,7 +193,7 @@ fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64) -> [u64; 2] {
     [width, even(lines, (most / width).max(1), steps[1], least)]
 }
 
-/// Returns the least number of pixels of an overview that TIFF allows as the side of a tile and that covers whole tiles of the
+/// Returns the least side in pixels that TIFF allows for a tile of an overview and that covers whole tiles of the
 /// array; `None` if there is none.
 fn step(extent: u64, factor: u64) -> Option<u64> {
     let pixels = extent.checked_div(factor).filter(|&pixels| pixels > 0 && extent.is_multiple_of(factor))?;
@@ -201,7 +201,7 @@ fn step(extent: u64, factor: u64) -> Option<u64> {
     pixels.checked_mul(LEAST_SIDE >> twos)
 }
 
-/// Returns the first level from which on all levels together have at most `most` bytes, but at least [`FIRST_SAVED`].
+/// Returns the first level that takes at most `most` bytes with all later levels, but at least [`FIRST_SAVED`].
 fn first_saved(levels: &[(PageProperties, TileBytes)], most: u64) -> usize {
     let mut bytes = 0u64;
     let fits = |(page, _): &&(PageProperties, TileBytes)| {
@@ -273,7 +273,7 @@ impl OverviewTiles {
         Ok(bytes)
     }
 
-    /// Computes a tile from those of the larger overview; `None` if most of these are not known, or do not have all of its
+    /// Computes a tile from tiles of the larger overview; `None` if most of those are unknown, or lack some of its
     /// pixels.
     fn sample_larger(&self, number: u64, larger: &OverviewTiles) -> Result<Option<Vec<u8>>> {
         let outside = || Error::internal(format!("there is no tile {number} of an overview"));

@@ -23,7 +23,7 @@ const CHECKPOINT_EVERY: u64 = 16;
 /// The bytes that a cursor reads at once.
 const WINDOW: u64 = 4096;
 
-/// The bytes of the two lengths before bounds of variable size.
+/// The size in bytes of the two lengths before bounds of variable size.
 const LENGTHS: usize = 16;
 
 /// Bytes with random access.
@@ -61,7 +61,7 @@ pub enum Descent {
 pub struct RTreeLayout {
     dimensions: Box<[BoxDimension]>,
     fanout: u64,
-    /// From the root to the leaves.
+    /// The levels, from the root to the leaves.
     levels: Vec<Level>,
     /// Whether the upper levels are reliable. If not, [`RTree::descend`] scans the leaves.
     descends: bool,
@@ -78,7 +78,7 @@ struct BoxDimension {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Level {
-    /// The byte range of its boxes.
+    /// The byte range of the level's boxes.
     bytes: Numbers<u64>,
     count: u64,
     /// If boxes vary in size, the start of every box whose index is a multiple of [`CHECKPOINT_EVERY`].
@@ -225,7 +225,7 @@ impl RTreeLayout {
         checkpoints + self.levels.capacity() * size_of::<Level>() + size_of_val::<[BoxDimension]>(&self.dimensions)
     }
 
-    /// Returns the bytes of a box, if all boxes have the same size.
+    /// Returns the size of a box in bytes, if all boxes have the same size.
     fn even_size(&self) -> Option<u64> {
         let sizes = self.dimensions.iter().map(|dimension| match dimension.variable {
             true => None,
@@ -236,7 +236,7 @@ impl RTreeLayout {
 }
 
 impl BoxDimension {
-    /// Returns the bytes of a range. `head` returns its first eight bytes, if they are needed.
+    /// Returns the size of a range in bytes. Calls `head` for the first eight bytes of the range, if needed.
     fn length(&self, head: impl FnOnce() -> Result<[u8; 8]>) -> Result<usize> {
         if !self.variable {
             return Ok(2 * self.datatype.size());
@@ -345,7 +345,7 @@ impl<B: ReadAt> RTree<B> {
         Ok(())
     }
 
-    /// Returns the boxes of level `of` that are below box `node` of `level`.
+    /// Returns the numbers of the boxes of level `of` that are below box `node` of `level`.
     fn below(&self, node: u64, level: usize, of: usize) -> Numbers<u64> {
         let each = self.layout.fanout.saturating_pow((of - level) as u32);
         let count = self.layout.levels[of].count;
@@ -377,7 +377,7 @@ pub struct BoxCursor<'a, B> {
     window: Vec<u8>,
     /// The offset of the window in the tree.
     start: u64,
-    /// The index of the box after the one read last, and its offset.
+    /// The index and the offset of the box after the last one that was read.
     next: (u64, u64),
 }
 

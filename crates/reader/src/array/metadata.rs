@@ -43,9 +43,9 @@ pub struct Metadata {
 /// A key of more than 64 KiB, which is left out.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LongKey {
-    /// Its first bytes.
+    /// The first bytes of the key.
     pub beginning: Vec<u8>,
-    /// Its length in bytes.
+    /// The length of the key in bytes.
     pub length: u64,
 }
 
@@ -71,7 +71,7 @@ enum Bytes {
 }
 
 impl MetadataItem {
-    /// Returns the length in bytes.
+    /// Returns the length of the value in bytes.
     pub fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::InMemory(bytes) => bytes.len() as u64,
@@ -130,11 +130,11 @@ impl MemoryUse {
 }
 
 impl Metadata {
-    /// Reads the metadata in force in a window for the array or group in the folder `root`, whose `__meta` contains these
-    /// names. Without `__meta`, as before format version 4, the metadata is empty.
+    /// Reads the metadata in force in a window for the array or group in the folder `root`. `names` are the files in
+    /// its `__meta`; without `__meta`, as before format version 4, the metadata is empty.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with the file, [`Error::Key`] if it is encrypted and the key is missing or wrong. Never
+    /// [`Error::Damaged`] with the file, [`Error::Key`] if the file is encrypted and its key is missing or wrong. Never
     /// returns only some of the keys, except that it leaves out [long ones](Metadata::long_keys).
     pub(crate) fn read_listed(
         context: &Arc<Context>,

@@ -19,7 +19,7 @@ use super::tiles::Tiles;
 use super::tiles::var_tiles::VarTiles;
 use tilefs_storage::{EntryKey, StoreKey};
 
-/// Above this number of fragments, statistics are not read, because each takes a read of its own.
+/// Above this number of fragments, statistics are not read, because each fragment takes a read of its own.
 const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;
 
 /// An array as of a time window: the schema in force at its end, and the visible fragments, oldest first. Fragments are
@@ -28,7 +28,7 @@ pub struct Array {
     pub(super) folder: Arc<ArrayFolder>,
     pub(super) window: TimeWindow,
     pub(super) schema: Arc<ArraySchema>,
-    /// Their numbers in the folder, oldest first.
+    /// The numbers of the visible fragments in the folder, oldest first.
     pub(super) fragments: Vec<usize>,
     metadata: SingleFlight<Arc<Metadata>>,
     pub(super) identity: SingleFlight<EntryKey>,
@@ -60,8 +60,8 @@ impl Array {
         Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
     }
 
-    /// The same array including the fragments that consolidations have replaced. These are visible at earlier times;
-    /// reading them together with the others would return outdated cells.
+    /// Returns the same array with the fragments that consolidations have replaced. Those are visible at earlier times;
+    /// reading them together with the other fragments would return outdated cells.
     pub(super) fn with_replaced(&self) -> Self {
         let is_sparse = self.schema.array_type == ArrayType::Sparse;
         let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
@@ -70,8 +70,8 @@ impl Array {
         Array { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
-    /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing, and uses
-    /// only what has no locks, so that a forked child can call it with a context of its own.
+    /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing and
+    /// takes no locks, so that a forked child can call it with a context of its own.
     pub fn in_context(&self, context: Arc<Context>) -> Self {
         let folder = Arc::new(self.folder.in_context(context));
         let (schema, fragments, around) = (self.schema.clone(), self.fragments.clone(), self.around.clone());
@@ -148,7 +148,7 @@ impl Array {
         self.folder.enumerations.get(self.context(), self.path(), name, file)
     }
 
-    /// The number of visible fragments.
+    /// Returns the number of visible fragments.
     pub fn fragment_count(&self) -> usize {
         self.fragments.len()
     }
@@ -238,8 +238,8 @@ impl Array {
         self.folder.var_tiles(self.number(fragment), field, wanted.datatype.size()).in_field(&wanted.name)
     }
 
-    /// Returns whether a fragment has values of an attribute. It has none if its schema lacks the attribute, or if only
-    /// one of the two has a variable size.
+    /// Returns whether a fragment has values of an attribute. It has none if its schema lacks the attribute, or if the
+    /// attribute has a variable size in only one of the two schemas.
     ///
     /// # Errors
     /// If the fragment's schema cannot be read.

@@ -7,7 +7,7 @@ use tilefs_format::group::{GroupMember, MemberType};
 
 use tilefs_storage::{KnownFolder, Links, Listed, Storage, StoreKey};
 
-/// The end of a longer path is not searched for.
+/// The most parts at the end of a path that are searched for.
 const MAX_PARTS: usize = 64;
 
 /// The reason for hiding a member that other users of the mount may not be allowed to read.
@@ -39,8 +39,8 @@ impl MemberPlace {
     }
 }
 
-/// Locates members. Lists each folder around them once: a single listing for ten thousand arrays in their group's
-/// folder.
+/// A locator of members. It lists each folder around them once: a single listing for ten thousand arrays in their
+/// group's folder.
 pub struct MemberPlaces<'a> {
     storage: &'a dyn Storage,
     /// The group's folder; paths below it are looked up in this folder, even if another one replaces it.
@@ -57,10 +57,10 @@ impl<'a> MemberPlaces<'a> {
         MemberPlaces { storage, group, around, links, listed: HashMap::new() }
     }
 
-    /// Locates a member. A relative URI is relative to the group's folder; an absolute URI is used as it is. If nothing
-    /// is there, looks for a folder whose path ends as the URI does, in this group and then in the groups around it.
-    /// Also returns whether the location was examined: if it could not be, the member is assumed to be at the stated
-    /// location, and opening it reports the error.
+    /// Locates a member. A relative URI is relative to the group's folder. If nothing is at an absolute URI, looks for
+    /// a folder whose path ends as the URI does, in this group and then in the groups around it. Also returns whether
+    /// the location was examined: if it could not be, the member is assumed to be at the stated location, and opening
+    /// it reports the error.
     ///
     /// A group on a local disk may state that a member is in an object store. Then the store gets no request until the
     /// member is opened, so that listings need no network. If the group has a copy of the member, as after a download,
@@ -70,7 +70,7 @@ impl<'a> MemberPlaces<'a> {
     /// writer of the group could make this process read files for other users that only this process may read.
     ///
     /// # Errors
-    /// If a folder cannot be examined for a member whose stated location does not exist in its storage.
+    /// If a folder cannot be examined for a member whose URI is no location in the storage.
     pub fn find(&mut self, member: &GroupMember) -> Result<(MemberPlace, bool)> {
         let mut stored = self.stored_place(member);
         // Paths below the group are allowed anyway; links in them are checked when they are followed.
@@ -159,8 +159,8 @@ impl<'a> MemberPlaces<'a> {
         }))
     }
 
-    /// Returns the folders below `base` whose paths end as a path does, shortest end first, without folders that
-    /// contain the group.
+    /// Returns the folders below `base` whose paths end with the last names in `parts`, shortest end first, without
+    /// folders that contain the group.
     fn ends_below(&mut self, base: &StoreKey, parts: &[&str]) -> Result<Vec<StoreKey>> {
         let mut found = Vec::new();
         if parts.iter().any(|part| matches!(*part, "." | "..")) {
@@ -214,8 +214,8 @@ impl<'a> MemberPlaces<'a> {
         self.group.identity.is_some() && self.storage.know(path).is_ok_and(|known| known.identity.is_some())
     }
 
-    /// Returns the names in a folder, or none if it does not exist. The group's own folder is checked to be the opened
-    /// one.
+    /// Returns the names in a folder, or none if it does not exist. Checks that the group's own folder is still the
+    /// opened one.
     fn list(&mut self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let within = match *folder == self.group.key {
             true => Some(""),

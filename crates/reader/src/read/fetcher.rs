@@ -17,17 +17,17 @@ use crate::statistics::Statistic;
 /// Target size of a batch in decoded bytes, which is what a reader holds at a time.
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// The same for storage with high latency, where each batch should be worth its round trip.
+/// The target size for storage with high latency, where each batch should be worth its round trip.
 const REMOTE_BATCH_BYTES: u64 = 16 << 20;
 
 /// From this many decoded bytes on, several threads decode a batch.
 const PARALLEL_DECODE_BYTES: u64 = 512 << 10;
 
-/// Only reads of more bytes bypass the cache: more than any request of the kernel, after which the reader's next
-/// request needs the rest of the last unit.
+/// Only reads of more bytes bypass the cache. A request of the kernel is smaller, and the next request of its reader
+/// needs the rest of the last unit from the cache.
 const LEAST_BYPASSING_BYTES: u64 = 1 << 20;
 
-/// A part of a unit, and the memory for it.
+/// A part of a unit, and the memory to which it is copied.
 pub(crate) struct UnitCopy<'u, 'o, U> {
     pub unit: &'u U,
     /// The offset of the first byte in the decoded unit.
@@ -153,14 +153,14 @@ impl Fetcher {
         })
     }
 
-    /// Returns whether a read of `wanted` bytes should bypass the cache, which could not hold the `all` bytes of which
-    /// it is a part until they are read again.
+    /// Returns whether a read of `wanted` bytes should bypass the cache: if it is large, and the cache could not hold
+    /// the `all` bytes of which it is a part until they are read again.
     pub(crate) fn should_bypass_cache(&self, wanted: u64, all: u64) -> bool {
         wanted > LEAST_BYPASSING_BYTES && all > self.cache.recent_budget() as u64
     }
 
-    /// Copies parts of units with cells of fixed size. Units of which all is wanted are decoded into their memory and
-    /// do not enter the cache, unless they have been read before.
+    /// Copies parts of units with cells of fixed size. A unit that is wanted as a whole is decoded directly into the
+    /// output, and does not enter the cache unless it was read before.
     ///
     /// # Errors
     /// The first error of any unit.
@@ -331,7 +331,7 @@ impl Fetcher {
     }
 }
 
-/// Returns the memory of a unit, and of the units that are read in turn with it.
+/// Returns the memory of a unit, and that of all units that are read in turn with it.
 fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
     let bytes = decoded.weight();
     let in_turn = usize::try_from(unit.in_turn()).unwrap_or(usize::MAX);
@@ -341,7 +341,7 @@ fn weight(unit: &impl Unit, decoded: &Decoded) -> Weight {
 /// The stored bytes of a unit.
 enum StoredUnit {
     Encoded(PooledBuffer),
-    /// StoredUnit without filters: they are the decoded bytes.
+    /// Bytes stored without filters, which are the decoded bytes.
     Decoded(PooledBuffer),
 }
 
@@ -353,7 +353,7 @@ impl StoredUnit {
     }
 }
 
-/// Which threads decode.
+/// The threads that decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoding {
     /// The calling thread: it is one of several that prefetch, or that each do a part of the work.

@@ -1,5 +1,5 @@
 //! Storage in S3, Google Cloud Storage and Azure. Requests (`buckets`) run on a small runtime of their own (`runtime`),
-//! are counted (`traffic`) and retried if that may help (`failure`). `connect` makes the clients and finds the credentials.
+//! are counted (`traffic`) and retried if that may help (`failure`). `connect` makes the clients and finds credentials.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -60,7 +60,7 @@ const ANSWERS_AT_ONCE: usize = 32;
 /// Object stores, with objects named by URI. An object that was listed or read is pinned: if it is replaced, reading it
 /// is an error.
 ///
-/// Memory: some hundred bytes per listed object, and that of the buckets.
+/// Memory: some hundred bytes per listed object, and the memory of the buckets.
 pub struct ObjectStorage {
     buckets: Buckets,
     pins: Pins,

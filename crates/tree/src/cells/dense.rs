@@ -111,7 +111,7 @@ impl DenseArray {
         Ok((selection, CoveredBox::NonEmpty))
     }
 
-    /// Returns the dimensions as selections within a box see them.
+    /// Returns the bounds of the dimensions, for selections among the cells in `shown`.
     pub fn selectable(&self, shown: &Selection) -> Vec<DimensionBounds> {
         let mut bounds = DimensionBounds::of_schema(self.array.schema());
         for ((bounds, axis), whole) in bounds.iter_mut().zip(shown.axes()).zip(&self.grid.axes) {
@@ -146,8 +146,8 @@ impl DenseSubarray {
         DenseSubarray { dense, selection: Arc::new(selection), var_columns: Mutex::default() }
     }
 
-    /// Returns a label's array and the label's values (its only relevant attribute) at the positions along the labelled
-    /// dimension that `axis` selects, or at all positions without a selection.
+    /// Returns a label's array, and the part of it with the label's values (its only relevant attribute): at the
+    /// positions along the labelled dimension that `axis` selects, or at all positions without `axis`.
     ///
     /// # Errors
     /// As for [`Array::label`].

@@ -31,10 +31,10 @@ const GDAL_METADATA: &str = "_gdal";
 /// The metadata key under which GDAL's multidimensional driver stores the coordinate system of an array.
 const GDAL_SYSTEM: &str = "_CRS";
 
-/// The suffix of the file in an array's folder in which GDAL stored the same before TileDB had metadata.
+/// The suffix of the file in an array's folder in which GDAL described a raster before TileDB had metadata.
 const GDAL_FILE: &str = ".tdb.aux.xml";
 
-/// Maximum size in bytes of such a description.
+/// Maximum size in bytes of GDAL's description of a raster.
 const MAX_GDAL_FILE: u64 = 16 << 20;
 
 /// The rows and columns of an array's raster, without the padding of its last tiles.
@@ -242,8 +242,8 @@ impl<'a> Rasters<'a> {
         Ok(Scene { band_axis: self.band_axis, place, samples, lines, bands, metadata, control_points })
     }
 
-    /// Returns which rows and columns of the array's rasters are shown, and whether these are all; `None` if they are not
-    /// one run of each.
+    /// Returns the shown rows and columns of the array's rasters, and whether all are shown; `None` if the shown rows
+    /// or columns are not one run.
     fn window(&self) -> Option<(RasterWindow, bool)> {
         let (axes, [rows, columns]) = self.rows_and_columns()?;
         let step = |range: &AxisRange| u64::try_from(range.step).ok().filter(|step| *step > 0);
@@ -260,7 +260,7 @@ impl<'a> Rasters<'a> {
     /// Returns the georeference of the shown rows and columns of an attribute.
     ///
     /// # Errors
-    /// Fails if their coordinates in the array cannot be read.
+    /// Fails if the coordinates of the rows and columns cannot be read.
     pub fn georeference(&self, id: FieldId) -> Result<Option<GeoreferencedAxes>> {
         let said = self.pam(id).place;
         let found = line_and_sample_axes(self.coordinates.len(), self.band_axis);
@@ -294,7 +294,7 @@ impl<'a> Rasters<'a> {
         Ok(Some(GeoreferencedAxes { place, lines, samples, are_labelled: true }))
     }
 
-    /// Returns the georeference of the part shown, if that is one run of rows and of columns.
+    /// Returns the georeference of the shown part, if that is one run of rows and one run of columns.
     fn windowed(&self, place: Georeference) -> Option<GeoreferencedAxes> {
         let ([lines, samples], [rows, columns]) = self.rows_and_columns()?;
         let step = |range: &AxisRange| u64::try_from(range.step).ok();
@@ -388,14 +388,14 @@ pub fn without_padding(fields: &FieldFolder) -> Result<FieldFolder> {
     Ok(FieldFolder { subarray, ..fields.clone() })
 }
 
-/// GDAL supports no more.
+/// The most bands that GDAL supports.
 const MAX_BANDS: u64 = 65_536;
 
 fn positions(run: AxisRange) -> impl Iterator<Item = u64> {
     (0..run.count).map(move |number| run.first.wrapping_add_signed(run.step.wrapping_mul(number as i64)))
 }
 
-/// Returns the colours of the bands along an axis of that name.
+/// Returns the colours of the bands along an axis with the name `axis`.
 fn colours(axis: &str) -> &'static [&'static str] {
     match axis.to_lowercase().as_str() {
         "rgb" => &["Red", "Green", "Blue"],

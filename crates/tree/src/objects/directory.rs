@@ -43,7 +43,7 @@ pub enum Inside {
 
 /// Names in the tree, and their folders. Memory: proportional to their number.
 pub struct NamedFolders {
-    /// In the order of the listing.
+    /// The names, in the order of the listing.
     pub names: Vec<String>,
     paths: HashMap<String, StoreKey>,
 }

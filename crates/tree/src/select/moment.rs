@@ -1,7 +1,7 @@
 //! Dates and times as users type them, ISO 8601, converted to counts of a dimension's unit.
 //!
-//! A text means the time that it spans: `2024-01` is all of January, whatever the unit. If the unit is coarser than the
-//! text, it means the unit that contains it, as in NumPy's conversion.
+//! A text stands for the time that it spans: `2024-01` is all of January, whatever the unit. If the dimension's unit is
+//! coarser than the text, the text stands for the whole unit around it, as in NumPy's conversion.
 //!
 //! * Dates: `2024`, `2024-01`, `2024-01-31`, `2024-01-31T10`, `2024-01-31T10:15`, `2024-01-31T10:15:00.250`; without
 //!   colons `20240131`, `20240131T1015`, `20240131T101500.25`. A `Z` may follow a time of day: everything is UTC. Years
@@ -22,7 +22,7 @@ const SECONDS_OF_DAY: i128 = 86_400;
 /// Attoseconds in a second: the finest unit.
 const ATTO: i128 = 1_000_000_000_000_000_000;
 
-/// Returns the first and last count of a date or time dimension that a text spans.
+/// Returns the first and the last count of a dimension's unit in the time that a text spans.
 ///
 /// # Errors
 /// The reason, as part of a sentence.
@@ -69,7 +69,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// Returns the unit (an hour or less) that contains the moment.
+    /// Returns the number of the unit (an hour or less) that contains the moment.
     fn in_unit(self, unit: TimeUnit) -> i128 {
         let ticks = match unit.per_second() {
             Some(ticks) => i128::from(ticks),
@@ -93,7 +93,7 @@ enum Span {
 }
 
 impl Span {
-    /// Returns the first and last of the units that overlap the span.
+    /// Returns the numbers of the first and the last unit that overlap the span.
     fn in_unit(&self, unit: TimeUnit) -> (i128, i128) {
         if unit <= TimeUnit::Month {
             let (year, first, last) = match *self {
@@ -232,7 +232,7 @@ fn time(text: &str, unit: TimeUnit) -> Result<(i128, i128), String> {
     Ok(if sign == Some('-') { (-last, -first) } else { (first, last) })
 }
 
-/// Parses the rest of a time of day whose hour was read, and returns its first and last moment; `None` if it has
+/// Parses the rest of a time of day whose hour was read, and returns its first and last moment; `None` if the rest has
 /// another form.
 fn clock(rest: &mut Scanner<'_>, hour: i128, colons: bool) -> Option<Result<(Moment, Moment), String>> {
     let next = |rest: &mut Scanner<'_>| match colons {

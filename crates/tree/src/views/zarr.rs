@@ -84,8 +84,8 @@ fn open(finder: &FileFinder<'_>) -> Option<Command> {
 }
 
 /// The Zarr group of a table. A shape requires the number of rows, so before very many rows are counted, the group
-/// shows only what is known without: its own metadata, without those of its arrays, and their names. Reading the
-/// metadata of an array counts the rows.
+/// shows only its own metadata, without the metadata of its arrays, and the names of its arrays. Reading the metadata
+/// of an array counts the rows.
 struct ZarrOfTable {
     fields: FieldFolder,
     /// Whether it may be in AnnData's form, which is not known before its rows are counted.
@@ -147,8 +147,8 @@ impl Folder for ZarrOfTable {
     }
 }
 
-/// The folder of an array of a group whose rows were not counted: it lists nothing before that, and looking anything up
-/// in it counts them.
+/// The folder of an array in a group whose rows were not counted. It lists nothing before the rows are counted; a
+/// look-up in it counts them.
 struct UncountedMember {
     fields: FieldFolder,
     whole: Arc<LazyFolder>,
@@ -201,7 +201,7 @@ fn columns(fields: &FieldFolder) -> Result<BoxedColumns> {
     columns_of(fields, fields.subarray.shape()?)
 }
 
-/// Like [`columns`], with this shape.
+/// Like [`columns`], for cells of this shape.
 fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
     let rasters = Rasters::of(fields)?;
     let sparse = fields.schema().is_sparse();
@@ -309,7 +309,7 @@ impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOf
     }
 }
 
-/// The chunks of an array whose first numbers are these.
+/// The folder of the chunks of an array whose numbers begin with `numbers`.
 struct ChunkFolder {
     series: Arc<ChunkSeries>,
     numbers: Vec<u64>,

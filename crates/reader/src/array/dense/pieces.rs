@@ -47,12 +47,12 @@ pub enum PieceSource {
     Fill,
 }
 
-/// One axis of a piece: the number of cells, and their distances in the tile and in the output.
+/// One axis of a piece: the number of cells, and the distances of adjacent cells in the tile and in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceAxis {
     /// The number of cells.
     pub count: u64,
-    /// In cells of the tile; negative if a selection runs backwards.
+    /// The distance in cells of the tile; negative if a selection runs backwards.
     pub tile_stride: i64,
     /// In cells of the output.
     pub out_stride: u64,
@@ -73,8 +73,8 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Adds the next axis, which varies faster than the axes before it, unless it has one cell. Joins it to the last
-    /// axis if the two are a single longer axis both in the tile and in the output.
+    /// Adds the next axis, which varies faster than the axes before it; leaves out an axis of one cell. Joins the next
+    /// axis to the last one if both are a single longer axis in the tile and in the output.
     fn add_axis(&mut self, axis: PieceAxis) {
         if axis.count == 1 {
             return;
@@ -171,7 +171,7 @@ fn row_major_strides(count: &[u64]) -> PerAxis<u64> {
     strides
 }
 
-/// The part of an index box in one space tile, with one step per axis.
+/// The part of an index box in one space tile; its positions along each axis are one range.
 struct TilePart {
     tile: PerAxis<u64>,
     /// The selected positions of each axis: a range within the tile.
@@ -180,7 +180,7 @@ struct TilePart {
     offset: PerAxis<u64>,
 }
 
-/// Divides an index box along space tiles.
+/// Divides an index box at the edges of space tiles.
 fn for_each_tile_part(
     grid: &Grid,
     selection: &Selection,
@@ -219,7 +219,7 @@ fn for_each_tile_part(
     }
 }
 
-/// Divides ranges of positions at the edges of tiles. Returns each with the number of positions before it.
+/// Divides ranges of positions at the edges of tiles. Returns each part with the number of positions before it.
 fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> SmallVec<[(u64, AxisRange); 1]> {
     let mut cuts = SmallVec::new();
     let mut offset = 0;
@@ -239,7 +239,7 @@ fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> SmallV
     cuts
 }
 
-/// A part of a tile part that has not been assigned yet: first offset and count of each axis.
+/// A box of cells of a tile part that have no owner yet: the first offset and the count along each axis.
 #[derive(Clone)]
 struct UnassignedCells {
     first: PerAxis<u64>,
@@ -365,7 +365,7 @@ fn subtract(mut window: UnassignedCells, inside: &UnassignedCells, rest: &mut Sm
 /// Converts windows of a part into pieces.
 struct PieceBuilder<'a> {
     strides: &'a PieceStrides<'a>,
-    /// The tile cell of the part's first cell.
+    /// The number in the tile of the part's first cell.
     tile_first: u64,
     tile_strides: PerAxis<i64>,
     out_first: u64,

@@ -11,7 +11,7 @@ use tilefs_format::schema::Dimension;
 use super::rounding::Rounding;
 use crate::vectors::in_wide_vectors;
 
-/// How to place a dimension's coordinates.
+/// The mapping of a dimension's coordinates to positions.
 #[derive(Debug, Clone)]
 pub struct KeyAxis {
     pub name: String,
@@ -103,7 +103,7 @@ impl KeyAxis {
 
     /// Returns the coordinates that cells in a stored box can have. This range is wider than the box if coordinates are
     /// rounded. It is wider for strings, too: some writers compare bytes as signed numbers, so a string between the two
-    /// bounds in their order may lie outside them in ours.
+    /// bounds in the writer's order may lie outside the bounds in ours.
     pub fn possible<'a>(&self, range: &'a Range) -> Cow<'a, Range> {
         if let Some(rounding) = &self.rounding {
             return Cow::Owned(rounding.around(range).unwrap_or_else(|| self.whole_type()));
@@ -124,8 +124,8 @@ impl KeyAxis {
         Cow::Owned(Range { low: range.low.clone(), high: Scalar::Text(high) })
     }
 
-    /// Returns the positions of a range's coordinates that lie in the domain; `None` if there are none. Rounded
-    /// coordinates may lie outside.
+    /// Returns the first and the last position of a range, clipped to the domain; `None` if no coordinate is left.
+    /// Rounded coordinates are not clipped, because they may lie outside the domain.
     ///
     /// # Errors
     /// [`Error::Usage`] for values of another type.
@@ -161,7 +161,7 @@ impl KeyAxis {
         Ok(low.zip(high))
     }
 
-    /// Returns the first position in the domain that is a multiple of `step` above an integer `from`.
+    /// Returns the position of the first coordinate in the domain that is `from` plus a multiple of `step`.
     pub fn first_step(&self, from: &Scalar, step: u64) -> Option<u64> {
         if let Some(position) = self.position(from) {
             return Some(position);
@@ -175,8 +175,8 @@ impl KeyAxis {
         Some(if past == 0 { 0 } else { step - past })
     }
 
-    /// Removes the limits of a range that reaches an end of the domain, because coordinates may have been rounded to a
-    /// number behind it.
+    /// Extends a range of positions that reaches an end of the domain to all numbers beyond this end, because
+    /// coordinates may have been rounded to such numbers.
     fn without_domain_ends(&self, (low, high): (u64, u64), rounding: &Rounding) -> (u64, u64) {
         let (first, last) = rounding.domain;
         (if low <= first { 0 } else { low }, if high >= last { self.last() } else { high })
@@ -193,7 +193,7 @@ impl KeyAxis {
         Range { low, high }
     }
 
-    /// Returns the position in the domain that is next to a rounded coordinate's.
+    /// Returns the position in the domain that is nearest to the position of a rounded coordinate.
     fn in_domain(&self, position: u64) -> u64 {
         self.rounding.map_or(position, |rounding| position.clamp(rounding.domain.0, rounding.domain.1))
     }
@@ -236,8 +236,8 @@ impl KeyAxis {
         Ok(())
     }
 
-    /// Returns the index of the first coordinate, given as little-endian bytes, that lies outside two positions (both
-    /// included); `None` if all lie between them.
+    /// Returns the index of the first coordinate in `bytes`, little-endian, whose position lies outside `first..=end`;
+    /// `None` if there is none.
     pub fn find_outside(&self, bytes: &[u8], (first, end): (u64, u64)) -> Option<usize> {
         let low = match self.scale {
             Scale::Integer { low, .. } => low,
@@ -259,8 +259,8 @@ impl KeyAxis {
         }
     }
 
-    /// Returns the coordinate of a position as a double, which is what the computations of Hilbert values and of tiles
-    /// of 64-bit floats start from. Exact for floats, rounded for integers beyond 2^53.
+    /// Returns the coordinate of a position as a double, from which Hilbert values and the tiles of 64-bit floats are
+    /// computed. Exact for floats, rounded for integers beyond 2^53.
     pub fn number(&self, position: u64) -> f64 {
         match self.scale {
             Scale::Integer { low, .. } => {
@@ -275,7 +275,7 @@ impl KeyAxis {
         }
     }
 
-    /// As [`KeyAxis::number`], of the nearest coordinate in the domain.
+    /// As [`KeyAxis::number`], for the nearest position in the domain.
     pub fn number_in_domain(&self, position: u64) -> f64 {
         self.number(self.in_domain(position))
     }
@@ -289,7 +289,7 @@ impl KeyAxis {
     }
 
     /// Returns the number of the space tile that holds a position; for a position outside the domain, the nearest tile.
-    /// Floats are divided in their own type.
+    /// Tiles of floats are computed in the type of the floats.
     pub fn tile(&self, position: u64) -> u64 {
         let position = self.in_domain(position);
         match self.scale {
@@ -359,7 +359,7 @@ fn append<const SIZE: usize>(bytes: &[u8], low: u64, positions: &mut Vec<u64>, p
     positions.extend(values.iter().map(|value| parse(*value).wrapping_sub(low)));
 }
 
-/// Returns the first value whose position is beyond the last.
+/// Returns the index of the first value whose distance from `low` exceeds `last`.
 fn outside<const SIZE: usize>(bytes: &[u8], low: u64, last: u64, parse: impl Fn([u8; SIZE]) -> u64) -> Option<usize> {
     let (values, _) = bytes.as_chunks();
     let position = |value: &[u8; SIZE]| parse(*value).wrapping_sub(low);

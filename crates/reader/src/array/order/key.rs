@@ -22,7 +22,7 @@ pub enum KeyOrder {
     RowMajor,
 }
 
-/// One component of a key: of one dimension, or of all of them together.
+/// One component of a key: of one dimension, or of all dimensions together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyField {
     /// The index along the Hilbert curve.
@@ -52,7 +52,7 @@ pub struct KeyPlan {
     fields: Vec<PackedField>,
     words: usize,
     hilbert: Option<Hilbert>,
-    /// For each dimension, whether the key has its space tile.
+    /// For each dimension, whether the key has the number of its space tile.
     tiled: Vec<bool>,
     /// For each word, the string dimension whose first bytes it holds.
     texts: Vec<Option<usize>>,
@@ -63,7 +63,7 @@ pub struct KeyPlan {
 pub struct AxisColumn {
     /// The positions of fixed-size coordinates.
     pub positions: Vec<u64>,
-    /// For strings: the start of each in `bytes`, and the end.
+    /// For strings: the start of each string in `bytes`, and the end of the last.
     pub offsets: Vec<u64>,
     pub bytes: Vec<u8>,
 }
@@ -81,7 +81,7 @@ impl AxisColumn {
         self.bytes.clear();
     }
 
-    /// Returns a column of one of these cells.
+    /// Returns a column with only one cell of this column.
     pub fn only(&self, cell: usize) -> Self {
         let mut only = AxisColumn::default();
         only.set_only(self, cell);
@@ -166,7 +166,7 @@ impl KeyPlan {
     }
 
     /// Returns whether two keys have the same place along the Hilbert curve. Writers order the cells of one place by
-    /// rules of their own: before libtiledb 2.22 by the last dimension first, in consolidated fragments by the first.
+    /// rules of their own: by the last dimension first before libtiledb 2.22, by the first in consolidated fragments.
     pub fn is_one_place(&self, a: &[u64], b: &[u64]) -> bool {
         self.is_hilbert() && a.first() == b.first()
     }
@@ -269,8 +269,8 @@ impl KeyPlan {
         }
     }
 
-    /// Returns a lower and an upper bound of the keys of all cells in a box: the keys of its corners, or the lowest and
-    /// the highest possible key where the keys of the corners cut off strings.
+    /// Returns a lower and an upper bound of the keys of all cells in a box: the keys of its corners. If a corner's key
+    /// cuts off a string, all words behind it are the lowest or the highest possible.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a box outside the domain.
@@ -338,7 +338,7 @@ impl KeyPlan {
         }
     }
 
-    /// Compares two keys. If they leave the order open, returns the dimension whose strings decide it.
+    /// Compares two keys. If the keys leave the order open, returns the dimension whose strings decide it.
     #[inline]
     pub fn compare(&self, a: &[u64], b: &[u64]) -> std::result::Result<Ordering, usize> {
         for ((a, b), text) in a.iter().zip(b).zip(&self.texts) {
@@ -362,8 +362,8 @@ impl KeyPlan {
         cut.map_or(key, |word| &key[..=word])
     }
 
-    /// Compares two cells whose keys are equal up to a string that they cut off: by that string, and by the fields
-    /// after it.
+    /// Compares two cells whose keys are equal up to a string that both cut off: by the whole strings of dimension
+    /// `number`, then by the fields after it.
     pub fn compare_behind(&self, number: usize, a: (&[AxisColumn], usize), b: (&[AxisColumn], usize)) -> Ordering {
         let ((a, a_cell), (b, b_cell)) = (a, b);
         let from = self.fields.iter().position(|packed| packed.field == KeyField::Text(number)).unwrap_or(0);
@@ -406,7 +406,7 @@ impl AxisColumn {
 /// The space tile of the previous cell. The next cell mostly lies in the same one, which saves a slow division.
 struct SpaceTile {
     number: u64,
-    /// Its first and last position.
+    /// The first and the last position of the tile.
     first: u64,
     last: u64,
 }

@@ -23,14 +23,14 @@ use crate::array::Array;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::order::key::{KeyOrder, KeyPlan};
 
-/// Determines which cells are rows, in the same order for all columns: the array's global order with one row per
-/// coordinate; or if duplicates are allowed, fragment by fragment, oldest first, as stored. This is the order of
-/// libtiledb's unordered read.
+/// The rows of a sparse array, in the same order for all columns. This is the order of libtiledb's unordered read: the
+/// array's global order, with one row per coordinate; or if duplicates are allowed, fragment by fragment, oldest first,
+/// as stored.
 ///
-/// Reads nothing but footers if these suffice. Otherwise data is read on first use: the R-trees of fragments whose
-/// non-empty domains overlap (if there are very many, only the R-trees of fragments that overlap with the rows that are
-/// read); and for about a million rows at a time, the coordinates of tiles whose cells interleave, and the data that
-/// determines which cells are visible in fragments with deletes or across an end of the window.
+/// Reads only footers if these suffice. Otherwise the first use reads the R-trees of fragments whose non-empty domains
+/// overlap; if there are very many, only of those that overlap with the rows that are read. For about a million rows at
+/// a time, it reads the coordinates of tiles whose cells interleave, and the data that determines which cells are
+/// visible in fragments with deletes or across an end of the window.
 pub struct SparseView {
     query: Arc<Query>,
     /// The same query, narrowed to the selected cells.
@@ -179,7 +179,7 @@ impl SparseView {
     }
 
     /// Returns the rows whose coordinates lie within some ranges, in the same order. For each dimension there is a list
-    /// of ranges, or `None` for all of it. Boxes exclude the fragments and tiles without such rows.
+    /// of ranges, or `None` for all of it. Fragments and tiles whose boxes exclude such rows are skipped.
     ///
     /// # Errors
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
@@ -216,9 +216,9 @@ impl SparseView {
         Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
     }
 
-    /// Returns the rows of the tiles that `decide` does not skip, in the same order. It is passed the range of a
-    /// dimension in the box of a fragment, then in boxes of its R-tree down to its tiles. A box has all coordinates of
-    /// the cells in it, and may be larger. Boxes without selected cells are not passed.
+    /// Returns the rows of the tiles that `decide` does not skip, in the same order. `decide` gets the range of the
+    /// dimension in the box of a fragment, then in the boxes of its R-tree, down to the tiles. A box contains all cells
+    /// below it, and may be larger. Boxes without selected cells are left out.
     ///
     /// # Errors
     /// Those of `decide`; any damage in the R-trees.
@@ -272,9 +272,9 @@ impl SparseView {
     /// Returns a view of the same rows fragment by fragment, each as stored: it merges nothing. Returns `None` if
     /// footers do not prove that every cell is a row.
     ///
-    /// The fragments are in the order of the low ends of their boxes along the last dimension. So if there are two
-    /// dimensions, the rows of two fragments that have the same first coordinate are in the order of the last: their
-    /// boxes, which are disjoint, can only be so along the last dimension.
+    /// The fragments are sorted by the low ends of their boxes along the last dimension. With two dimensions, the rows
+    /// of two fragments with the same first coordinate are thus in the order of the last coordinate: boxes that overlap
+    /// along the first dimension are disjoint along the last.
     ///
     /// # Errors
     /// Any damage in the footers.
@@ -305,8 +305,8 @@ impl SparseView {
         Ok(Some(Unmerged { view, starts }))
     }
 
-    /// Returns how many bands of rows, as [`SparseView::band_of_rows`] divides them, the boxes of the fragments touch,
-    /// a band once for each fragment. `None` if there are no bands, or if a fragment has no box.
+    /// Returns how many bands of rows the boxes of the fragments touch, as [`SparseView::band_of_rows`] divides the
+    /// rows; counts a band once for each fragment. `None` if there are no bands, or if a fragment has no box.
     ///
     /// # Errors
     /// Any damage in the footers.
@@ -321,9 +321,9 @@ impl SparseView {
         Ok(Some(bands))
     }
 
-    /// Divides the rows into parts of at most `most` rows, or of one tile if that has more. Each part has the most rows
-    /// that it, and the parts before it, can have. Reads no cell, except if cells may be out of order. The first call
-    /// determines `most`.
+    /// Divides the rows into parts of at most `most` rows, or of one tile if that has more. Each part states the most
+    /// rows that it can have, and that the parts before it can have. Reads no cell, except if cells may be out of
+    /// order. The first call determines `most`.
     ///
     /// # Errors
     /// Any damage in the metadata that locate cells.
@@ -351,9 +351,9 @@ impl SparseView {
         self.stored.is_none() && self.query.is_column_major()
     }
 
-    /// Returns the number of coordinates of the first dimension in a space tile, if the stored rows surely come space
-    /// tile by space tile, along the last dimension first, and are not sorted by coordinates as a whole. Then the rows
-    /// with the same first coordinate within a band of this many coordinates are in the order of the last dimension.
+    /// Returns the extent of space tiles along the first of two dimensions, if the rows surely come space tile by space
+    /// tile in row-major order, but are not sorted by coordinates as a whole. Within a band of this many first
+    /// coordinates, rows with the same first coordinate are in the order of the last.
     pub fn band_of_rows(&self) -> Option<u64> {
         if self.stored.is_none() { self.query.band_of_rows() } else { None }
     }

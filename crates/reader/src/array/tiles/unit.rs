@@ -29,9 +29,9 @@ const MOST_HELD: usize = 64;
 pub struct TileUnit {
     pub(super) tiles: Arc<Tiles>,
     pub(super) tile: u64,
-    /// The offset of its bytes in the decoded tile.
+    /// The offset of the unit's bytes in the decoded tile.
     pub(super) start: u64,
-    /// The number of bytes to which it decodes.
+    /// The number of bytes to which the unit decodes.
     pub(super) size: u64,
     pub(super) form: UnitForm,
 }
@@ -44,7 +44,7 @@ pub(super) enum UnitForm {
     HeldChunk(u32, Arc<Decoded>),
     /// From column-major order: the extents of the tile, and the bytes of a cell.
     RowMajor(Arc<[usize]>, usize),
-    /// With the offsets, for this number of cells.
+    /// Values with their offsets, for this number of cells.
     VariableSize(Arc<OffsetTiles>, u64),
     /// Stored in another order: values, which are decoded to the array's order, or raw coordinates of a size.
     Sorted(Arc<Decoder>),
@@ -61,8 +61,8 @@ pub fn keep_marked(units: &mut Vec<TileUnit>, first: usize, marks: Vec<bool>) {
     });
 }
 
-/// Removes the units, from number `first` on, that have none of the bytes in some ranges of their tile. The units are
-/// in the order of the tile; no range is empty.
+/// Removes the units, from number `first` on, that contain no byte of some ranges of their tile. The units are in the
+/// order of the tile; no range is empty.
 pub fn drop_untouched(ranges: impl Iterator<Item = Range<u64>>, first: usize, units: &mut Vec<TileUnit>) {
     let own: Vec<Range<u64>> = units.get(first..).unwrap_or_default().iter().map(TileUnit::range).collect();
     let mut is_touched = vec![false; own.len()];
@@ -75,12 +75,12 @@ pub fn drop_untouched(ranges: impl Iterator<Item = Range<u64>>, first: usize, un
 }
 
 impl TileUnit {
-    /// Returns the range of its bytes in the decoded tile.
+    /// Returns the range of the unit's bytes in the decoded tile.
     pub fn range(&self) -> Range<u64> {
         self.start..self.start + self.size
     }
 
-    /// Returns the size of the tile of offsets, if it is separate from the values.
+    /// Returns the tiles of offsets and the size of this tile's offsets, if they are separate from the values.
     fn offset_bytes(&self) -> Option<(&Arc<Tiles>, u64)> {
         match &self.form {
             UnitForm::VariableSize(offsets, cells) => {
@@ -91,7 +91,7 @@ impl TileUnit {
         }
     }
 
-    /// Returns the offset of its stored bytes in the file.
+    /// Returns the offset of the unit's stored bytes in the file.
     fn stored_offset(&self) -> Result<u64> {
         match &self.form {
             UnitForm::Chunk(_, chunk) => Ok(chunk.offset),

@@ -1,8 +1,8 @@
 //! Tiles of variable-size cells: the offsets and the values of a tile, read together.
 //!
-//! A tile that [`Tiles`] would not divide into chunks is decoded as one unit with offsets and values, because a reader
-//! of one often needs the other. For a larger tile only the required chunks are decoded, either of offsets or of
-//! values, unless its filter stores the offsets within the values.
+//! If [`Tiles`] would not divide a tile into chunks, its offsets and values are decoded as one unit, because a reader
+//! of offsets often needs the values, too. Of a larger tile, only the required chunks of offsets or of values are
+//! decoded, unless the tile's filter stores the offsets within the values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::array::folder::outline::FieldFile;
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
 use crate::read::{Batches, Decoded};
 
-/// The weight of a tile on disk is its size divided by this, which limits the disk space to this many times the budget
-/// of indexes.
+/// The divisor that turns the size of a tile on disk into its weight in the cache of indexes. So tiles on disk take at
+/// most this many times the budget of indexes.
 const DISK_TO_MEMORY: u64 = 64;
 
 /// The tiles of a variable-size field of a fragment, in two files.
@@ -48,7 +48,7 @@ impl ArrayFolder {
 }
 
 impl VarTiles {
-    /// Returns the recorded decoded size of a tile's values in bytes; decoding checks it.
+    /// Returns the recorded decoded size of a tile's values in bytes; decoding checks this size.
     ///
     /// # Errors
     /// [`Error::Damaged`] if there is no such tile.
@@ -66,8 +66,8 @@ impl VarTiles {
         self.values.fetch(&self.whole_unit(tile, cells)?)
     }
 
-    /// Adds the units that contain offsets of a tile: the starts of `count` cells from `first`, and the end of the
-    /// last.
+    /// Adds the units that contain offsets of a tile: the starts of `count` cells from `first`, and the end of the last
+    /// of these cells.
     ///
     /// # Errors
     /// If there is no such tile.
@@ -112,7 +112,7 @@ impl VarTiles {
         self.values.check(tile, self.size(tile)?)
     }
 
-    /// Adds the unit of a tile that is one, unless it is too large for memory.
+    /// Adds the unit of a tile that is decoded as one unit, unless the tile is too large for memory.
     fn add_whole_unit(&self, tile: u64, cells: u64, units: &mut Vec<TileUnit>) -> Result<()> {
         if !self.is_spilled(tile, cells)? {
             units.push(self.whole_unit(tile, cells)?);
@@ -133,8 +133,8 @@ impl VarTiles {
         Ok(total <= self.values.whole_tile() || self.is_folded(tile, cells)?)
     }
 
-    /// Plans a read of the offsets of some runs of a tile's cells, including the end of the last one of each run: adds
-    /// their units, and returns a reader of them. The runs are ascending, and none is empty.
+    /// Plans a read of the offsets of some runs of a tile's cells, with the end of the last cell of each run: adds the
+    /// units of these offsets, and returns a reader of the offsets. The runs are ascending, and none is empty.
     ///
     /// # Errors
     /// As [`VarTiles::offset_units`] and [`VarTiles::offset_reader`].

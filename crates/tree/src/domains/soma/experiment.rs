@@ -56,17 +56,17 @@ pub const DATA: &str = "data";
 /// Number of recently used measurements whose folders are kept.
 const KEPT: usize = 16;
 
-/// `zarr/` of an experiment, or of a slice of one. Members are opened when something in it is needed.
+/// `zarr/` of an experiment, or of a slice of one. A member is opened when something in it is needed.
 pub struct ExperimentZarr {
     whole: LazyFolder,
-    /// The same as a group of groups and arrays; `None` for a slice.
+    /// The experiment as a group of groups and arrays; `None` for a slice.
     members: Option<Arc<dyn Folder>>,
     measurements: Option<Arc<Measurements>>,
 }
 
 impl ExperimentZarr {
-    /// Creates the folder. `plain` makes the Zarr group of the TileDB group; its argument is the reason why it is not
-    /// annotated data.
+    /// Creates the folder. `plain` makes the Zarr group of the TileDB group; its argument is the reason why the
+    /// experiment is not annotated data.
     ///
     /// # Errors
     /// Fails if the experiment's members cannot be determined.

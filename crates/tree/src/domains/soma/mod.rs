@@ -1,8 +1,8 @@
 //! The arrays of TileDB-SOMA in AnnData's terms: data frames, whose rows are identified by position, and matrices.
 //!
-//! They are recognised by the names that SOMA reserves: `soma_joinid` numbers the rows of a data frame, and the cells
-//! of a matrix have the coordinates `soma_dim_0` and `soma_dim_1` and the value `soma_data`. AnnData's rows have no
-//! numbers, so the rows of a data frame must be 0 to n - 1, each once.
+//! The arrays are recognised by the names that SOMA reserves: `soma_joinid` numbers the rows of a data frame, and the
+//! cells of a matrix have the coordinates `soma_dim_0` and `soma_dim_1` and the value `soma_data`. AnnData's rows have
+//! no numbers, so the rows of a data frame must be 0 to n - 1, each once.
 //!
 //! Source: the specification of SOMA's data model, and the output of TileDB-SOMA.
 
@@ -54,13 +54,13 @@ const VALUE: &str = "soma_data";
 /// The metadata key of the original name, as JSON, of the column of row names.
 const INDEX_KEY: &str = "soma_dataframe_original_index_name";
 
-/// The name of that column if it had none: in observations, in variables, and in other data frames.
+/// The names of the column of row names if it had none: in observations, in variables, and in other data frames.
 const INDEXES: [&str; 3] = ["obs_id", "var_id", "index"];
 
 /// The metadata key of an object's type.
 const TYPE_KEY: &str = "soma_object_type";
 
-/// The most fragments that have cells in a band, on the average, if each takes a request of its own from a remote storage.
+/// The most fragments with cells in a band, on average, if each takes a request to a remote storage.
 const REMOTE_FRAGMENTS_OF_A_BAND: u64 = 4;
 
 /// Returns the type of an object (`SOMAExperiment`) from its metadata.
@@ -78,7 +78,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Recognises the names of attributes and dimensions.
+    /// Returns the type of an array, which the names of its attributes and dimensions show.
     pub fn of(schema: &ArraySchema) -> Option<Self> {
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let mut dimensions = schema.dimensions.iter().map(|dimension| dimension.name.as_str());
@@ -225,14 +225,14 @@ fn selected(of: &dyn Subarray, selection: &str) -> Result<Arc<dyn Subarray>> {
 pub struct MatrixAxis {
     /// The required number of rows or columns, if known.
     pub length: Option<u64>,
-    /// The selected ones among them; `None` selects all.
+    /// The selected rows or columns; `None` selects all.
     pub cut: Option<Range<u64>>,
 }
 
 /// The rows and the columns.
 pub type MatrixAxes<'a> = [&'a MatrixAxis; 2];
 
-/// Returns the selection of the requested part of a matrix; `None` if it is the whole.
+/// Returns the selection of the requested part of a matrix; `None` for the whole matrix.
 fn selection_of(axes: MatrixAxes<'_>) -> Option<String> {
     let parts = axes.iter().zip(COORDINATES);
     let part = |(axis, name): (&&MatrixAxis, &str)| {
@@ -294,8 +294,8 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     }
 }
 
-/// Returns a matrix whose cells are put in row order without sorting, band by band. `sorted` is the same matrix, which
-/// remains if its bands would take too much memory, and has the cells of bands that are too scattered.
+/// Returns a matrix whose cells are put in row order without sorting, band by band. `sorted` is the same matrix: it is
+/// returned if bands would take too much memory, and provides the cells of bands that are too scattered.
 fn in_row_order(
     array: &Arc<Array>,
     stored: SparseSubarray,
@@ -334,13 +334,13 @@ fn in_row_order(
 /// The cells of a matrix in which each band of rows is found.
 struct BandedCells {
     cells: SparseSubarray,
-    /// The same cells in another order, which are counted instead.
+    /// The same cells in another order, from which the starts of rows are counted instead.
     counted: Option<SparseSubarray>,
     order: CellOrder,
 }
 
-/// Returns cells of a matrix in which bands of `extent` of its rows are found: fragment by fragment, without a merge, if
-/// their places take little memory and requests; otherwise those of `stored`.
+/// Returns the cells in which bands of `extent` rows of a matrix are found: fragment by fragment, without a merge, if
+/// their places take little memory and few requests; otherwise those of `stored`.
 fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -> Result<BandedCells> {
     let unsorted = |cells, counted| BandedCells { cells, counted, order: CellOrder::Any };
     let Some((unmerged, starts)) = stored.unmerged()? else { return Ok(unsorted(stored, None)) };
@@ -366,8 +366,8 @@ fn coordinates_of(cells: &dyn Subarray, axis: usize) -> Result<Column> {
     column(cells, id, describe_field(id, cells.array().schema(), COORDINATES[axis]))
 }
 
-/// Returns the starts of the rows, or of the columns, of an array among its cells, which are sorted by these
-/// coordinates. If the result is saved for later mounts, and fits in memory, all of it is computed when it is first
+/// Returns the index of the first cell of each row, or of each column, of a matrix whose cells are sorted by
+/// `coordinates`. If the result is saved for later mounts, and fits in memory, all of it is computed when it is first
 /// needed.
 fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
     let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;

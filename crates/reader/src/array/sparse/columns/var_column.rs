@@ -36,8 +36,8 @@ const VALUES: &str = "the values of a column";
 pub struct VarColumn {
     view: Arc<SparseView>,
     field: FieldId,
-    /// Identifies this column's entries in the cache of indexes, which holds for each cell slab the bytes before each
-    /// tile.
+    /// Identifies this column's entries in the cache of indexes. An entry holds, for each tile of a cell slab, the
+    /// number of bytes before the tile.
     number: u64,
     index: SingleFlight<BlockIndex>,
     /// Bytes of all values.
@@ -47,11 +47,11 @@ pub struct VarColumn {
     open: OpenFiles<Arc<VarFile>>,
 }
 
-/// The bytes at which blocks of rows start, as far as they are known. Memory: 16 bytes for each block of rows that are
-/// not consecutive in their fragment.
+/// The bytes at which the values of blocks of rows start, as far as they are known. Memory: 16 bytes for each block;
+/// cell slabs have no blocks.
 struct BlockIndex {
     segments: Vec<SingleFlight<SegmentIndex>>,
-    /// The positions at which the values of the map's segments begin, as far as they are known.
+    /// The bytes at which the values of the map's first segments start, as far as they are known.
     starts: RwLock<RunningSums>,
 }
 
@@ -103,11 +103,11 @@ impl VarColumn {
         self.view.row_count()
     }
 
-    /// Returns the bytes of all values. Tiles whose cells are all rows take no reads beyond metadata; of all other
-    /// tiles the offsets of cells are read, once.
+    /// Returns the number of bytes of all values. Reads only metadata for tiles whose cells are all rows. For all other
+    /// tiles, reads the offsets of cells, once.
     ///
     /// # Errors
-    /// Any damage in these.
+    /// Any damage in the metadata or offsets.
     pub fn byte_count(&self) -> Result<u64> {
         let bytes = self.bytes.get_or_make(|| {
             if self.view.shows_every_cell()? {
@@ -202,11 +202,11 @@ impl VarColumn {
         })
     }
 
-    /// Reads the values of all rows: the byte at which each starts, and their end, then the bytes. Locates each value
-    /// only once if rows are not consecutive cells of a fragment.
+    /// Reads the whole column: the byte at which each value starts, the end of the last value, and the bytes of all
+    /// values. Locates each value only once if the map has no cell slab.
     ///
     /// # Errors
-    /// Any damage in the data that is needed for them.
+    /// Any damage in the data that is read.
     pub fn read_all(&self) -> Result<(Vec<u64>, Vec<u8>)> {
         let (map, rows) = (self.view.map()?, self.row_count()?);
         let offsets_of = "the offsets of a column";
@@ -236,8 +236,8 @@ impl VarColumn {
         Ok((offsets, bytes))
     }
 
-    /// Returns the row whose value holds a byte. If several rows start there, all but the last are empty: returns the
-    /// last.
+    /// Returns the row whose value holds a byte. If several values start at this byte, all but the last are empty:
+    /// returns the row of the last.
     ///
     /// # Errors
     /// Any damage in the data that determines it.
@@ -293,7 +293,7 @@ impl VarColumn {
         })
     }
 
-    /// Returns the bytes before a segment, or the total.
+    /// Returns the number of bytes before a segment, or of all bytes if `number` is the number of segments.
     fn start_of_segment(&self, number: usize) -> Result<u64> {
         let index = self.index()?;
         let known = || index.starts.read().unwrap_or_else(PoisonError::into_inner);
@@ -340,7 +340,7 @@ impl VarColumn {
         }
     }
 
-    /// Returns the bytes of the values in each of the blocks that start at these rows of a segment.
+    /// Returns the size in bytes of each block's values. `starts` are the first rows of the blocks among `rows`.
     fn block_sizes(&self, rows: Range<u64>, starts: &[u64]) -> Result<Vec<u64>> {
         let end_of = |block: usize| starts.get(block + 1).copied().unwrap_or(rows.end - rows.start);
         let groups = for_all(starts.len().div_ceil(BLOCKS_AT_ONCE), |group| {
@@ -360,8 +360,8 @@ impl VarColumn {
         Ok(groups?.concat())
     }
 
-    /// Visits the segments that hold some bytes: passes the segment's number, the part's first byte within the segment,
-    /// and the part's range among the wanted bytes.
+    /// Visits the segments that hold the wanted bytes: passes the number of the segment, the byte within the segment at
+    /// which the wanted part starts, and the range of this part among the wanted bytes.
     fn for_each_segment_of_bytes(
         &self,
         start: u64,
@@ -387,7 +387,7 @@ impl VarColumn {
         Ok(())
     }
 
-    /// Visits rows that are stored in blocks: passes their cells, and the value of each row.
+    /// Visits rows that are stored in blocks: passes the cells of a block, and the place of each row's value.
     fn for_each_block<'a>(
         &'a self,
         rows: Range<u64>,
@@ -405,7 +405,7 @@ impl VarColumn {
         })
     }
 
-    /// Reads the bytes at which values start, from row `first` of a segment on. `base`: bytes before the segment.
+    /// Reads the bytes at which a segment's values start, from its row `first` on. `base` bytes precede the segment.
     fn block_offsets<'a>(
         &'a self,
         segment: usize,
@@ -549,8 +549,8 @@ impl VarColumn {
         }
     }
 
-    /// Visits the tiles of a slab that hold some of its bytes: passes the tile, the range within its values, and the
-    /// range among the wanted bytes.
+    /// Visits the tiles of a slab that hold some of its bytes: passes the tile, the range of bytes within the tile's
+    /// values, and this range among the wanted bytes.
     fn for_each_tile_of_bytes(
         &self,
         slab: SlabSegment,

@@ -1,10 +1,10 @@
 //! The segments of a map of rows, each in one of three forms: a slab of consecutive cells of one fragment, blocks of
 //! interleaved rows, or blocks of addresses.
 //!
-//! A block of interleaved rows has one code for every processed cell: which fragment the cell is the next of, and
-//! whether the cell is a row or dropped. The block lists the fragments that it takes cells from, and the position of
-//! the first cell of each. So a block can be read on its own, and its codes only need to number the fragments of this
-//! block.
+//! A block of interleaved rows has one code for every processed cell. The code says which fragment the cell comes from,
+//! always as this fragment's next cell, and whether the cell is a row or dropped. The block lists its fragments, and
+//! the position of the first cell that it takes from each. So each block can be read on its own, and its codes only
+//! need to number its own fragments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use tilefs_threads::cancellation;
 use super::address::Address;
 use super::store::{Blob, SpillStore};
 
-/// Codes of a block. With many fragments there are more, so that their positions do not outweigh the codes.
+/// The least codes of a full block, and the least per fragment: the positions of fragments must not outweigh the codes.
 const LEAST_CODES: usize = 16384;
 const CODES_PER_FRAGMENT: usize = 16;
 
 /// The most parts that one block can choose from: a code has 15 bits for them.
 const MOST_PARTS: usize = 1 << 15;
 
-/// The number of a part from which the current block has no cell yet.
+/// Stands for the number of a part that the current block does not list, because it has no cell of the part yet.
 const NOT_LISTED: u16 = u16::MAX;
 
 /// Bytes of a part in a stored block: its number in the segment, its position, and its number of cells.
@@ -43,7 +43,7 @@ pub enum RowSegment {
 
 /// Interleaved cells of several fragments, or some of the cells of one.
 pub struct InterleavedSegment {
-    /// The fragments that the codes of its blocks choose from.
+    /// The fragments from which the blocks take cells.
     pub fragments: Arc<[u32]>,
     pub(crate) blocks: Vec<InterleavedBlock>,
     pub(crate) rows: u64,
@@ -64,12 +64,12 @@ pub struct ScatteredSegment {
 }
 
 impl ScatteredSegment {
-    /// Returns the rows of a list of blocks.
+    /// Creates a segment of `rows` rows from its blocks.
     pub fn new(blocks: Vec<Blob>, rows: u64) -> Self {
         ScatteredSegment { blocks: blocks.into(), first_block: 0, rows }
     }
 
-    /// Returns at most `rows` of these rows, from the beginning of a block on.
+    /// Returns at most `rows` rows of the segment, from the first row of block `block` on.
     pub fn part(&self, block: u64, rows: u64) -> Self {
         let left = self.rows.saturating_sub(block.saturating_mul(SCATTERED_ROWS));
         ScatteredSegment { blocks: self.blocks.clone(), first_block: self.first_block + block, rows: rows.min(left) }
@@ -159,7 +159,7 @@ impl RowSegment {
         }
     }
 
-    /// Returns the first row of each of its blocks, numbered within the segment; a cell slab has none.
+    /// Returns the first row of each block, numbered within the segment. A cell slab has no blocks.
     pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
             RowSegment::CellSlab { .. } => Box::new(std::iter::empty()),
@@ -325,11 +325,11 @@ impl ScatteredSegment {
 pub struct InterleavedWriter<'a> {
     store: &'a SpillStore,
     fragments: Arc<[u32]>,
-    /// The position of each part after the codes in finished blocks.
+    /// For each part, the position of its next cell after the finished blocks.
     positions: Vec<u64>,
     /// The number of each part in the current block, or [`NOT_LISTED`].
     numbers: Vec<u16>,
-    /// The parts of the current block, and its number of cells of each.
+    /// The parts of the current block, and how many cells the block has of each part.
     listed: Vec<(u32, u32)>,
     codes: Vec<CellCode>,
     most_codes: usize,
@@ -338,8 +338,8 @@ pub struct InterleavedWriter<'a> {
 }
 
 impl<'a> InterleavedWriter<'a> {
-    /// Starts a segment that chooses from cells of these fragments, from these positions on. A fragment may be listed
-    /// more than once.
+    /// Starts a segment that takes the cells of each fragment in `starts` from its position on. A fragment may be
+    /// listed more than once.
     pub fn new(store: &'a SpillStore, starts: &[(u32, u64)]) -> Self {
         let most_codes = most_codes(starts.len());
         InterleavedWriter {
@@ -412,7 +412,7 @@ impl<'a> InterleavedWriter<'a> {
     }
 }
 
-/// Returns the most codes of a block that chooses from `parts` parts.
+/// Returns the number of codes after which a block is full, in a segment of `parts` parts.
 fn most_codes(parts: usize) -> usize {
     LEAST_CODES.max(CODES_PER_FRAGMENT * parts.min(MOST_PARTS))
 }

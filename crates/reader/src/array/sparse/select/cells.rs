@@ -8,15 +8,15 @@ use tilefs_format::error::{Error, Locate, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TileCells {
     pub tile: u64,
-    /// Cells of the whole tile.
+    /// The number of cells of the whole tile.
     pub in_tile: u64,
-    /// The first of these cells, in the tile.
+    /// The number in the tile of the first of these cells.
     pub first: u64,
     pub count: u64,
 }
 
 impl TileCells {
-    /// Returns their numbers in the tile.
+    /// Returns the numbers of these cells in the tile.
     pub fn range(&self) -> Range<u64> {
         self.first..self.first + self.count
     }
@@ -71,10 +71,10 @@ impl Deref for SelectedRanges<'_> {
 }
 
 impl FragmentCells {
-    /// All cells of a fragment of `tiles` tiles, of which all have `capacity` cells but the last.
+    /// Returns all cells of a fragment of `tiles` tiles, each of `capacity` cells except the last.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there are more cells than 64 bits count, or none in a tile.
+    /// [`Error::Damaged`] if there are more cells than 64 bits count, or none in a tile.
     pub fn new(tiles: u64, capacity: u64, last_tile_cells: u64) -> Result<Self> {
         if tiles > 0 && !(1..=capacity).contains(&last_tile_cells) {
             let reason = format!("{last_tile_cells} cells in the last tile, {capacity} in the others");
@@ -142,7 +142,7 @@ impl FragmentCells {
         }
     }
 
-    /// Returns the number of tiles that a range has cells of.
+    /// Returns the number of tiles in which a range has cells.
     fn pieces(&self, cells: &Range<u64>) -> u64 {
         (cells.end - 1) / self.capacity - cells.start / self.capacity + 1
     }
@@ -200,7 +200,7 @@ impl FragmentCells {
         TileCells { tile, in_tile, first, count: count.min(in_tile - first).min(range.cells.end - cell) }
     }
 
-    /// Visits the cells from a position, piece by piece, with the number of cells visited before.
+    /// Visits `count` cells from a position on, piece by piece, with the number of cells visited before.
     ///
     /// # Errors
     /// Those of `visit`; [`Error::Damaged`] for cells past the end.
@@ -238,7 +238,7 @@ impl CellRange {
     }
 }
 
-/// Returns the cells that are in both ranges.
+/// Returns the cells that are in both lists of ranges.
 fn intersection<'a>(own: &'a [CellRange], others: &'a [CellRange]) -> impl Iterator<Item = Range<u64>> + 'a {
     let (mut own, mut others) = (own.iter().peekable(), others.iter().peekable());
     std::iter::from_fn(move || {

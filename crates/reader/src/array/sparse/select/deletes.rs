@@ -1,9 +1,9 @@
-//! The delete conditions of an array: which there are, and which cells of a fragment they keep.
+//! The delete conditions of an array, and the cells of a fragment that they keep.
 //!
-//! A file stores the negation of the condition that the user gave: cells for which it holds are kept. libtiledb
-//! evaluates it in two-valued logic, without a third value for null, and a comparison with a field that the fragment
-//! lacks is false and also discards what an "or" has gathered. Both decide which rows a user sees, so this file does
-//! the same.
+//! A file stores the negation of the condition that the user gave: cells for which the stored condition holds are kept.
+//! libtiledb evaluates it in two-valued logic, without a third value for null. A comparison with a field that the
+//! fragment lacks is false, and also discards what an "or" has gathered. Both rules decide which rows a user sees, so
+//! this file follows them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub fn visible_deletes(array: &Array) -> Result<Vec<Delete>> {
     Ok(deletes)
 }
 
-/// Checks that each field of a condition is in a schema of the array. A fragment may lack it, because it was added or
-/// dropped later: that is no damage.
+/// Checks that each field of a condition is in a schema of the array. A fragment may lack the field, because the field
+/// was added or dropped later: that is no damage.
 fn check_fields(array: &Array, condition: &Condition) -> Result<()> {
     let folder = array.folder();
     let mut unknown = condition.fields();
@@ -121,7 +121,7 @@ impl<'a> FragmentCondition<'a> {
         Ok(())
     }
 
-    /// Combines the result of a node for each cell with the results so far.
+    /// Combines, for each cell, the result of a node with the result so far in `known`.
     fn node(&self, node: &Condition, cells: TileCells, with: Combination, known: &mut [bool]) -> Result<()> {
         match node {
             Condition::Value(value) => self.value(value, cells, with, known),
@@ -313,7 +313,7 @@ fn test_numbers(bytes: &[u8], condition: &ValueCondition, datatype: Datatype) ->
     }
 }
 
-/// Compares numbers of one type. The caller has checked that the condition's values have its size.
+/// Compares numbers of one type. The caller has checked that the condition's values have the size of this type.
 fn test<const SIZE: usize, T: PartialOrd>(
     bytes: &[u8],
     condition: &ValueCondition,
@@ -324,8 +324,8 @@ fn test<const SIZE: usize, T: PartialOrd>(
     cells.iter().map(|cell| parse(*cell)).map(|cell| holds(condition, |value| compare(&cell, value))).collect()
 }
 
-/// Returns whether a condition on a single value holds for a cell, given how the cell compares with that value. Of
-/// values without an order only "not equal" holds.
+/// Returns whether a condition on a single value holds for a cell, given how the cell compares with that value. If the
+/// two have no order, only "not equal" holds.
 fn holds(condition: &ValueCondition, compare: impl Fn(&[u8]) -> Option<Ordering>) -> bool {
     let single = || compare(condition.value());
     match condition.operator {

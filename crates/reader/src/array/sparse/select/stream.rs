@@ -28,13 +28,13 @@ pub struct FragmentSource<'a> {
     pub cells: &'a FragmentCells,
     pub filter: CellFilter<'a>,
     pub selection: Option<&'a CoordinateSelection>,
-    /// Whether `cells` are exactly the selected ones.
+    /// Whether `cells` are exactly the selected cells.
     pub is_narrowed: bool,
     /// The time of cells that have no time of their own.
     pub time: u64,
     /// The order of the cells.
     pub plan: &'a KeyPlan,
-    /// Whether its cells have times of their own, and several may have the same coordinates.
+    /// Whether the cells have times of their own, and several cells may have the same coordinates.
     pub has_versions: bool,
 }
 
@@ -106,8 +106,8 @@ impl<'a> KeyStream<'a> {
         self.disorder.as_deref()
     }
 
-    /// Returns whether cells read so far have the same place in the order as cells with other coordinates, and so are
-    /// in no defined order among these: the two zeros, and coordinates with the same place on the Hilbert curve.
+    /// Returns whether some cells read so far share their place in the order with cells of other coordinates: the two
+    /// zeros, or coordinates with the same place on the Hilbert curve. The order of such cells is not defined.
     pub fn has_loose_ties(&self) -> bool {
         self.has_loose_ties
     }
@@ -245,7 +245,7 @@ impl FragmentSource<'_> {
         self.array.sorting_version(self.fragment).unwrap_or(0)
     }
 
-    /// Returns the position of all cells along a dimension, if it is known without reading them.
+    /// Returns the position that all cells have along a dimension, if it is known without reading the cells.
     fn known_position(&self, dimension: usize) -> Option<u64> {
         self.selection.filter(|_| self.is_narrowed)?.only_position(dimension)
     }
@@ -255,8 +255,8 @@ impl FragmentSource<'_> {
         !self.is_narrowed && self.selection.is_some_and(|selection| selection.restricts(dimension))
     }
 
-    /// Returns the dimensions whose coordinates must be read to find rows. `compares`: cells of several fragments are
-    /// compared.
+    /// Returns the dimensions whose coordinates must be read to find rows. `compares` says whether cells of several
+    /// fragments are compared.
     pub fn dimensions_to_read(&self, compares: bool) -> impl Iterator<Item = usize> + '_ {
         (0..self.plan.axes.len()).filter(move |&dimension| {
             self.known_position(dimension).is_none() && (compares || self.selects_by(dimension))

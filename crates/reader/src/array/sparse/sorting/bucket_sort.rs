@@ -15,13 +15,13 @@ const BUCKET_BITS: u32 = 8;
 /// The most bytes of a bucket that are written, and later read, together.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Memory for a cell while its bucket is sorted: twice itself, and its address.
+/// The memory in bytes for a cell while its bucket is sorted: two copies of its key and address, and one more address.
 const SORTED_BYTES: usize = 2 * size_of::<(u64, Address)>() + size_of::<Address>();
 
 /// The bytes of a cell in a bucket: a key and an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellLayout {
-    /// In how many of their last bits keys differ.
+    /// The number of last bits in which keys differ.
     key_bits: u32,
     /// Bits of a position.
     position_bits: u32,
@@ -30,8 +30,8 @@ pub struct CellLayout {
 }
 
 impl CellLayout {
-    /// Returns the layout for keys that differ only in their last `key_bits`, and addresses among so many fragments of
-    /// at most so many cells.
+    /// Returns the layout for keys that differ only in their last `key_bits` bits, and for addresses of so many
+    /// fragments with at most `cells` cells each.
     pub fn new(key_bits: u32, fragments: usize, cells: u64) -> Self {
         let bits_below = |count: u64| u64::BITS - count.saturating_sub(1).leading_zeros();
         let position_bits = bits_below(cells);
@@ -101,7 +101,7 @@ struct KeyBucket {
 pub struct KeyBuckets {
     buckets: Vec<KeyBucket>,
     layout: CellLayout,
-    /// The last bits of keys, by which the cells of a bucket are yet to be sorted.
+    /// The number of last bits of keys by which the cells of a bucket are yet to be sorted.
     bits: u32,
 }
 
@@ -117,7 +117,7 @@ pub struct BucketWriter<'a> {
 }
 
 impl<'a> BucketWriter<'a> {
-    /// Returns a writer into `store`. It holds at most about `most_bytes` of cells itself.
+    /// Returns a writer into `store`, which itself holds at most about `most_bytes` bytes of cells.
     pub fn new(store: &'a SpillStore, layout: CellLayout, most_bytes: usize) -> Self {
         Self::by_bits(store, layout, layout.key_bits, most_bytes)
     }
@@ -202,7 +202,7 @@ impl KeyBucket {
 }
 
 impl KeyBuckets {
-    /// Adds the cells of other buckets of the same keys, behind the own ones.
+    /// Appends to each bucket the cells of the bucket of the same keys in `behind`.
     pub fn append(&mut self, behind: KeyBuckets) {
         for (bucket, mut behind) in self.buckets.iter_mut().zip(behind.buckets) {
             bucket.blobs.append(&mut behind.blobs);
@@ -290,7 +290,7 @@ impl KeyPacking {
         (bits <= u64::BITS).then_some(KeyPacking { axes, bits })
     }
 
-    /// Returns in how many of their last bits keys differ.
+    /// Returns the number of last bits in which keys differ.
     pub fn bits(&self) -> u32 {
         self.bits
     }
