@@ -168,7 +168,7 @@ fn files_without_end_are_refused() {
 /// A level in the variable replaces that of the option, which other filters of the variable do not.
 #[test]
 fn the_variable_of_the_log_takes_a_level() {
-    let array = stored("demo").display().to_string();
+    let array = stored("dense/overlap").display().to_string();
     let slice = "slice/nothing of this kind";
     let logged = |variable: &str| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tilefs"));
