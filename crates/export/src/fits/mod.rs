@@ -23,7 +23,7 @@ const MAX_AXES: usize = 999;
 
 /// Checks whether a FITS image can hold an attribute of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
-    StoredNumbers::of(field)?;
+    StoredNumbers::of(field)?.check_nulls(field)?;
     match rank + usize::from(field.values_per_cell != Some(1)) {
         0..=MAX_AXES => Ok(()),
         axes => {

@@ -51,6 +51,15 @@ impl StoredNumbers {
         }
     }
 
+    /// Refuses integers of 64 bits if cells can be null and no integer is known to be free to stand for null.
+    pub(super) fn check_nulls(self, field: &Field) -> FormatResult<()> {
+        let has_marker = field.no_data.is_some() || field.null.is_some();
+        if field.nullable && self.bits == 64 && !has_marker {
+            return Err(Unrepresentable::new("cells can be null, and all integers of 64 bits may be values of others"));
+        }
+        Ok(())
+    }
+
     pub(super) fn is_float(self) -> bool {
         self.bits < 0
     }
