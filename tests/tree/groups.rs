@@ -338,7 +338,7 @@ fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Resul
     let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs_tree::node::names::escape(name)).collect();
     wanted.extend(["README.txt", ".group"].map(str::to_owned));
     let mut listed = names(root);
-    // What domains add for which groups are made.
+    // Domains add these views to groups of their formats.
     listed.retain(|name| wanted.contains(name) || !["h5ad", "vcf", "tiff"].contains(&name.as_str()));
     wanted.sort();
     listed.sort();

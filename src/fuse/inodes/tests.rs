@@ -178,7 +178,7 @@ fn a_refresh_renumbers_files_and_keeps_folders() {
     // Once nobody has the file open, its number is free for the next one.
     inodes.forget(other.number, 1);
     assert_eq!(find(&inodes, slice.number, "other").number, other.number);
-    // Nothing else changes.
+    // A refresh of a source from which no inode was made outdates none.
     let outdated = refresh(Changed::Sources(HashSet::from([7])));
     assert!(outdated.files.is_empty() && outdated.folders.is_empty());
     assert!(inodes.node(&new).unwrap().is_some());

@@ -1,4 +1,4 @@
-//! What a domain is: its additions to groups and arrays.
+//! The interface of a domain: its additions to groups and arrays.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! What a domain says about the files of an array: which columns its table has, and what its Zarr group is.
+//! The form that a domain gives to the files of an array: the columns of its table, and the kind of its Zarr group.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub trait ComputedTable: Send + Sync {
 /// The form of an array as a Zarr group of its own.
 #[derive(Clone, Copy)]
 pub struct ZarrForm {
-    /// What the group is, such as `a data frame`.
+    /// The kind of the group, such as `a data frame`.
     pub what: &'static str,
     /// Returns the reason why the group cannot hold a field.
     pub check: fn(&Field) -> FormatResult<()>,

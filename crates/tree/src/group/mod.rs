@@ -55,7 +55,7 @@ pub struct GroupFolder {
     kept: LruCache<String, Arc<MemberFolder>>,
     /// `zarr/`, once used.
     zarr: SingleFlight<Arc<dyn Folder>>,
-    /// What domains add.
+    /// The additions of domains.
     domains: Arc<[Box<dyn GroupDomain>]>,
 }
 

@@ -25,7 +25,7 @@ pub struct Description<'a> {
     pub image: Option<ImagePart>,
     /// The slice's folder, such as `slice/0..9`; `None` for the whole array.
     pub selection: Option<String>,
-    /// What its Zarr group is as annotated data, if it can be that.
+    /// The form of its Zarr group as annotated data, if it can be opened as such.
     pub annotated: Option<&'static str>,
     pub window: TimeWindow,
     /// The newest commit that is shown, in milliseconds since 1970.

@@ -28,7 +28,7 @@ pub struct FileFinder<'d> {
     pub folder: &'static str,
     /// The folder of the files with meaningful values: those of a raster without its padding.
     pub values: String,
-    /// What the Zarr group is as annotated data, if it can be that.
+    /// The form of the Zarr group as annotated data, if it can be opened as such.
     pub annotated: Option<&'static str>,
 }
 
