@@ -18,7 +18,7 @@
 
 mod buffer;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::{fast, quality};
@@ -70,30 +70,25 @@ impl From<usize> for Weight {
     }
 }
 
+/// The state of a key.
+enum Slot<V: ?Sized> {
+    Loading(Arc<Flight<V>>),
+    /// A new value.
+    Recent(Ready<V>),
+    /// A value that was loaded again after its eviction, or is expensive to load, and the value of [`Cache::clock`] at
+    /// its last hit.
+    Kept(Ready<V>, u64),
+}
+
 struct Ready<V: ?Sized> {
     value: Arc<V>,
     weight: usize,
 }
 
-struct KeptValue<V: ?Sized> {
-    ready: Ready<V>,
-    /// The value of [`Cache::clock`] at the last hit.
-    last_use: u64,
-}
-
-/// The state of a recent value.
-enum Slot<V: ?Sized> {
-    Ready(Ready<V>),
-    Loading(Arc<Flight<V>>),
-}
-
-/// The entries of the keys of one shard. Each key is in at most one of the three maps.
+/// The keys of one shard.
 struct Shard<K, V: ?Sized> {
-    /// New values and loads in flight.
-    recent: HashMap<K, Slot<V>, fast::RandomState>,
-    /// Values that were loaded again after their eviction from `recent`, or are expensive to load, in LRU order.
-    kept: LruCache<K, KeptValue<V>>,
-    /// Keys recently evicted from `recent`.
+    slots: HashMap<K, Slot<V>, fast::RandomState>,
+    /// Keys of recent values that were evicted lately; none of them has a slot.
     ghosts: LruCache<K, ()>,
 }
 
@@ -116,12 +111,15 @@ pub struct Cache<K, V: ?Sized> {
     hasher: quality::RandomState,
     /// Keys of recent values, oldest first.
     queue: Mutex<VecDeque<K>>,
+    /// Each key of a kept value, by the last use of the value, or by an earlier use: a hit does not change this order,
+    /// because that would touch the memory of other entries.
+    kept_keys: Mutex<BTreeMap<u64, K>>,
     recent: BudgetShare,
     kept: BudgetShare,
     /// Bytes by which the recent share has grown at the expense of the kept share; at most `most_growth`.
     growth: AtomicUsize,
     most_growth: usize,
-    /// Logical clock: counts hits and insertions of kept values.
+    /// Logical clock: counts hits and insertions of kept values, so each has its own time.
     clock: AtomicU64,
     /// Maximum number of ghost keys per shard.
     most_ghosts: usize,
@@ -178,11 +176,12 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     /// Creates an empty cache that holds at most `budget` bytes.
     pub fn new(budget: usize) -> Self {
         let recent = (budget / RECENT_SHARE).max(RECENT_BYTES).min(budget - budget / 4);
-        let shard = || Shard { recent: HashMap::default(), kept: LruCache::unbounded(), ghosts: LruCache::unbounded() };
+        let shard = || Shard { slots: HashMap::default(), ghosts: LruCache::unbounded() };
         Cache {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
             hasher: quality::RandomState::default(),
             queue: Mutex::default(),
+            kept_keys: Mutex::default(),
             recent: BudgetShare::of(recent),
             kept: BudgetShare::of(budget - recent),
             growth: AtomicUsize::new(0),
@@ -255,51 +254,50 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 
     /// Returns the value of `key` if it is cached, without counting a miss if it is not.
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
-        self.hit(&mut self.shard(key), key)
+        self.shard(key).slots.get_mut(key).and_then(|slot| self.hit(slot))
     }
 
-    /// Returns a value of a shard, if it is cached, and counts a hit.
-    fn hit(&self, shard: &mut Shard<K, V>, key: &K) -> Option<Arc<V>> {
-        let kept = |kept: &mut KeptValue<V>| {
-            kept.last_use = self.tick();
-            kept.ready.value.clone()
+    /// Returns the value of a slot, if it is loaded, and counts a hit.
+    fn hit(&self, slot: &mut Slot<V>) -> Option<Arc<V>> {
+        let ready = match slot {
+            Slot::Loading(_) => return None,
+            Slot::Recent(ready) => ready,
+            Slot::Kept(ready, last_use) => {
+                *last_use = self.tick();
+                ready
+            }
         };
-        let value = match shard.recent.get(key) {
-            Some(Slot::Ready(ready)) => Some(ready.value.clone()),
-            Some(Slot::Loading(_)) | None => shard.kept.get_mut(key).map(kept),
-        };
-        if value.is_some() {
-            self.counts.hits.fetch_add(1, Ordering::Relaxed);
-        }
-        value
+        self.counts.hits.fetch_add(1, Ordering::Relaxed);
+        Some(ready.value.clone())
     }
 
     /// Looks a key up. On a miss the caller must load the value and settle the promise.
     pub fn find(&self, key: K) -> CacheLookup<'_, K, V> {
         let mut shard = self.shard(&key);
-        if let Some(Slot::Loading(flight)) = shard.recent.get(&key) {
-            return CacheLookup::Loading(flight.clone());
-        }
-        if let Some(value) = self.hit(&mut shard, &key) {
-            return CacheLookup::Ready(value);
+        match shard.slots.get_mut(&key) {
+            Some(Slot::Loading(flight)) => return CacheLookup::Loading(flight.clone()),
+            Some(slot) => {
+                if let Some(value) = self.hit(slot) {
+                    return CacheLookup::Ready(value);
+                }
+            }
+            None => {}
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
         let flight = Arc::new(Flight::new());
-        shard.recent.insert(key, Slot::Loading(flight.clone()));
+        shard.slots.insert(key, Slot::Loading(flight.clone()));
         let returned = shard.ghosts.pop(&key).is_some();
         CacheLookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
     }
 
     /// Returns whether the value is cached, without counting a hit or touching the value's recency.
     pub fn contains(&self, key: &K) -> bool {
-        let shard = self.shard(key);
-        shard.kept.contains(key) || matches!(shard.recent.get(key), Some(Slot::Ready(_)))
+        matches!(self.shard(key).slots.get(key), Some(Slot::Recent(_) | Slot::Kept(..)))
     }
 
     /// Returns whether the value is cached or its load is in flight, without counting a hit or touching its recency.
     pub fn contains_soon(&self, key: &K) -> bool {
-        let shard = self.shard(key);
-        shard.kept.contains(key) || shard.recent.contains_key(key)
+        self.shard(key).slots.contains_key(key)
     }
 
     /// Returns whether a caller that needs a value only once should load it without the cache: if the value is not
@@ -307,7 +305,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     /// value enters the cache when it is needed again.
     pub fn try_bypass(&self, key: K) -> bool {
         let mut shard = self.shard(&key);
-        let is_new = !shard.recent.contains_key(&key) && !shard.kept.contains(&key) && !shard.ghosts.contains(&key);
+        let is_new = !shard.slots.contains_key(&key) && !shard.ghosts.contains(&key);
         if is_new {
             self.counts.misses.fetch_add(1, Ordering::Relaxed);
             self.remember(&mut shard, key);
@@ -347,14 +345,15 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         let mut shard = self.shard(&key);
         if (is_kept || is_heavy) && weight <= self.kept.budget - self.most_growth {
             self.kept.used.fetch_add(weight, Ordering::Relaxed);
-            shard.recent.remove(&key);
-            shard.kept.put(key, KeptValue { ready, last_use: self.tick() });
+            let used = self.tick();
+            shard.slots.insert(key, Slot::Kept(ready, used));
+            lock(&self.kept_keys).insert(used, key);
         } else if weight <= self.recent.budget {
             self.recent.used.fetch_add(weight, Ordering::Relaxed);
-            shard.recent.insert(key, Slot::Ready(ready));
+            shard.slots.insert(key, Slot::Recent(ready));
             lock(&self.queue).push_back(key);
         } else {
-            shard.recent.remove(&key);
+            shard.slots.remove(&key);
         }
         drop(shard);
         self.retire();
@@ -372,23 +371,29 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         while self.recent.used() > self.recent.budget + self.growth.load(Ordering::Relaxed) {
             let Some(key) = lock(&self.queue).pop_front() else { return };
             let mut shard = self.shard(&key);
-            // The queue holds only keys of loaded values, each once.
-            let Some(Slot::Ready(ready)) = shard.recent.remove(&key) else { continue };
+            // The queue holds only keys of recent values, each once.
+            let Some(Slot::Recent(ready)) = shard.slots.remove(&key) else { continue };
             self.remember(&mut shard, key);
             drop(shard);
             self.count_out(&self.recent, &ready);
         }
     }
 
-    /// Evicts kept values, least recently used across all shards, until their share is within its budget.
+    /// Evicts kept values, least recently used first, until their share is within its budget.
     fn evict(&self) {
-        let last_use = |shard: &Mutex<Shard<K, V>>| lock(shard).kept.peek_lru().map(|(_, kept)| kept.last_use);
         while self.kept.used() > self.kept.budget - self.growth.load(Ordering::Relaxed) {
-            let oldest = self.shards.iter().filter_map(|shard| Some((last_use(shard)?, shard))).min_by_key(|one| one.0);
-            let Some((_, shard)) = oldest else { return };
-            let evicted = lock(shard).kept.pop_lru();
-            if let Some((_, kept)) = evicted {
-                self.count_out(&self.kept, &kept.ready);
+            let Some((used, key)) = lock(&self.kept_keys).pop_first() else { return };
+            let mut shard = self.shard(&key);
+            match shard.slots.get(&key) {
+                Some(&Slot::Kept(_, last_use)) if last_use > used => drop(lock(&self.kept_keys).insert(last_use, key)),
+                Some(Slot::Kept(..)) => {
+                    let evicted = shard.slots.remove(&key);
+                    drop(shard);
+                    if let Some(Slot::Kept(ready, _)) = evicted {
+                        self.count_out(&self.kept, &ready);
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -422,7 +427,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
 
     /// Hands the error to all waiting threads; later lookups try again.
     pub fn fail(mut self, error: Error) -> Error {
-        drop(self.cache.shard(&self.key).recent.remove(&self.key));
+        drop(self.cache.shard(&self.key).slots.remove(&self.key));
         self.tell(Err(error.clone()));
         error
     }
@@ -437,7 +442,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
 impl<K: Copy + Eq + Hash, V: ?Sized> Drop for Promise<'_, K, V> {
     fn drop(&mut self) {
         if !self.settled {
-            drop(self.cache.shard(&self.key).recent.remove(&self.key));
+            drop(self.cache.shard(&self.key).slots.remove(&self.key));
             self.tell(Err(Error::internal("a decoder stopped unexpectedly")));
         }
     }
