@@ -390,6 +390,9 @@ impl<'a, U: Unit> Batches<'a, U> {
     /// # Errors
     /// Any damage in it; damage in another unit of its batch is reported when that unit is requested.
     pub fn get(&mut self, number: usize) -> Result<&Arc<Decoded>> {
+        if let Some(decoded) = self.units.get(number).and_then(Unit::held) {
+            return Ok(decoded);
+        }
         if !self.held.contains(&number) {
             let end = if number < self.one_by_one { number + 1 } else { self.end_of_batch(number) };
             self.decoded.clear();

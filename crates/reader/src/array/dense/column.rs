@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
 
-use super::pieces::{Piece, PieceSource, TileOwner, for_each_piece};
+use super::pieces::{Piece, PieceSource, TileOwners, for_each_piece};
 use super::selection::{Selection, boxes_of_run};
 use super::view::DenseView;
 use crate::array::folder::outline::FieldFile;
@@ -126,16 +126,16 @@ impl DenseColumn {
     }
 
     /// Visits the pieces of `count` cells from cell `first`: see [`for_each_piece`].
-    pub fn for_each_piece(&self, first: u64, count: u64, visit: impl FnMut(&Piece) -> Result<()>) -> Result<()> {
+    pub fn for_each_piece(&self, first: u64, count: u64, visit: impl FnMut(Piece) -> Result<()>) -> Result<()> {
         let boxes = boxes_of_run(&self.selection.shape(), first, count);
         for_each_piece(self.view.grid(), &self.selection, &boxes, |tile| self.owners(tile), visit)
     }
 
-    fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
+    fn owners(&self, tile: &[u64]) -> Result<TileOwners> {
         let owners = self.view.owners(tile)?;
         Ok(match &self.present {
             None => owners,
-            Some(present) => owners.iter().filter(|owner| present[owner.fragment]).cloned().collect(),
+            Some(present) => TileOwners::Many(owners.iter().filter(|owner| present[owner.fragment]).cloned().collect()),
         })
     }
 
@@ -237,12 +237,12 @@ impl DenseColumn {
             |tile| self.owners(tile),
             |piece| {
                 let PieceSource::Tile { fragment, tile } = piece.source else {
-                    plan.copies.push(PieceCopy { piece: piece.clone(), units: 0..0, is_reordered: false });
+                    plan.copies.push(PieceCopy { piece, units: 0..0, is_reordered: false });
                     return Ok(());
                 };
                 let size = self.tile_size(fragment, tile)?;
-                let is_reordered = self.is_reordered(piece, size);
-                let bytes = if is_reordered { 0..size } else { self.bytes_of(piece)? };
+                let is_reordered = self.is_reordered(&piece, size);
+                let bytes = if is_reordered { 0..size } else { self.bytes_of(&piece)? };
                 let known = planned
                     .get(&(fragment, tile, is_reordered))
                     .filter(|(known, _)| known.start <= bytes.start && bytes.end <= known.end);
@@ -263,7 +263,7 @@ impl DenseColumn {
                         latest = Some((fragment, tiles));
                         let all = plan.units.len();
                         if !is_reordered && all > start + 1 {
-                            self.drop_untouched(piece, self.cell_size as u64, start, &mut plan.units)?;
+                            self.drop_untouched(&piece, self.cell_size as u64, start, &mut plan.units)?;
                         }
                         if has_many_boxes && plan.units.len() == all {
                             planned.insert((fragment, tile, is_reordered), (bytes, start..all));
@@ -271,7 +271,7 @@ impl DenseColumn {
                         start..plan.units.len()
                     }
                 };
-                plan.copies.push(PieceCopy { piece: piece.clone(), units, is_reordered });
+                plan.copies.push(PieceCopy { piece, units, is_reordered });
                 Ok(())
             },
         )?;

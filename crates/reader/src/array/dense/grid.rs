@@ -7,6 +7,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{ArraySchema, Dimension, Layout};
 
+use super::selection::AxisRange;
+
 /// One dimension: its number of positions, and the number of positions that a tile spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GridAxis {
@@ -54,6 +56,14 @@ impl PositionBox {
     /// Returns whether a position lies within this box.
     pub(crate) fn contains_position(&self, position: &[u64]) -> bool {
         self.low.iter().zip(&self.high).zip(position).all(|((low, high), at)| (low..=high).contains(&at))
+    }
+
+    /// Returns whether all positions of a range per axis lie within this box. No range is empty.
+    pub(crate) fn contains_ranges(&self, ranges: &[AxisRange]) -> bool {
+        self.low.iter().zip(&self.high).zip(ranges).all(|((low, high), range)| {
+            let last = range.first.wrapping_add((range.step as u64).wrapping_mul(range.count - 1));
+            (low..=high).contains(&&range.first) && (low..=high).contains(&&last)
+        })
     }
 
     /// Returns the same box with its axes reversed.

@@ -5,7 +5,8 @@
 //! end only at tiles and boxes of fragments, so the work is proportional to the number of tiles and fragments, not of
 //! cells.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::slice;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
@@ -14,11 +15,10 @@ use tilefs_threads::cancellation;
 
 use super::grid::{Grid, PositionBox};
 use super::scattered::CellsOfTile;
-use super::selection::{AxisRange, IndexBox, Selection};
+use super::selection::{AxisRange, IndexBox, PerAxis, Selection};
 
-/// An entry for each axis. Planning makes several of these lists for each tile, and small reads are mostly planning; so
-/// the lists of up to four axes need no allocation.
-pub type PerAxis<T> = SmallVec<[T; 4]>;
+/// The most parts along an axis for which memory is allocated at once.
+const MOST_RESERVED: u64 = 1024;
 
 /// A fragment that owns cells of a space tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,26 @@ pub struct TileOwner {
     pub tile: u64,
     /// For a sparse fragment: its cells in this tile, the only ones that it owns.
     pub cells: Option<Arc<CellsOfTile>>,
+}
+
+/// The fragments that own cells of a space tile, newest first.
+#[derive(Debug, Clone)]
+pub enum TileOwners {
+    /// One fragment, which needs no allocation.
+    One(TileOwner),
+    /// Any number of fragments.
+    Many(Arc<[TileOwner]>),
+}
+
+impl Deref for TileOwners {
+    type Target = [TileOwner];
+
+    fn deref(&self) -> &[TileOwner] {
+        match self {
+            TileOwners::One(owner) => slice::from_ref(owner),
+            TileOwners::Many(owners) => owners,
+        }
+    }
 }
 
 /// The source of a piece's cells.
@@ -136,8 +156,8 @@ pub fn for_each_piece(
     grid: &Grid,
     selection: &Selection,
     boxes: &[IndexBox],
-    mut owners: impl FnMut(&[u64]) -> Result<Arc<[TileOwner]>>,
-    mut visit: impl FnMut(&Piece) -> Result<()>,
+    mut owners: impl FnMut(&[u64]) -> Result<TileOwners>,
+    mut visit: impl FnMut(Piece) -> Result<()>,
 ) -> Result<()> {
     let cell_strides = grid.cell_strides();
     let mut out_first = 0;
@@ -226,6 +246,7 @@ fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> SmallV
     for run in runs {
         let (mut first, mut left) = (run.first, run.count);
         let stride = run.step.unsigned_abs();
+        cuts.reserve((run.count.saturating_mul(stride) / extent).min(MOST_RESERVED) as usize + 1);
         while left > 0 {
             let within = first % extent;
             let room = if run.step > 0 { extent - 1 - within } else { within };
@@ -253,22 +274,26 @@ fn resolve(
     owners: &[TileOwner],
     strides: &PieceStrides<'_>,
     out_base: u64,
-    visit: &mut impl FnMut(&Piece) -> Result<()>,
+    visit: &mut impl FnMut(Piece) -> Result<()>,
 ) -> Result<()> {
     let builder = PieceBuilder::new(grid, part, strides, out_base);
     if owners.iter().any(|owner| owner.cells.is_some()) {
         return resolve_by_cell(grid, part, owners, &builder, visit);
     }
-    let mut open: SmallVec<[UnassignedCells; 1]> = smallvec![UnassignedCells {
+    let all = UnassignedCells {
         first: smallvec![0; part.ranges.len()],
         count: part.ranges.iter().map(|range| range.count).collect(),
-    }];
+    };
+    if let Some(newest) = owners.first().filter(|newest| newest.positions.contains_ranges(&part.ranges)) {
+        return visit(builder.piece(&all, PieceSource::Tile { fragment: newest.fragment, tile: newest.tile }));
+    }
+    let mut open: SmallVec<[UnassignedCells; 1]> = smallvec![all];
     for owner in owners {
         let mut still_open = SmallVec::new();
         for window in open {
             match owned(&part.ranges, &window, &owner.positions) {
                 Some(inside) => {
-                    visit(&builder.piece(&inside, PieceSource::Tile { fragment: owner.fragment, tile: owner.tile }))?;
+                    visit(builder.piece(&inside, PieceSource::Tile { fragment: owner.fragment, tile: owner.tile }))?;
                     subtract(window, &inside, &mut still_open);
                 }
                 None => still_open.push(window),
@@ -279,7 +304,7 @@ fn resolve(
         }
         open = still_open;
     }
-    open.iter().try_for_each(|window| visit(&builder.piece(window, PieceSource::Fill)))
+    open.iter().try_for_each(|window| visit(builder.piece(window, PieceSource::Fill)))
 }
 
 /// As [`resolve`], cell by cell, for tiles in which a sparse fragment has cells.
@@ -288,7 +313,7 @@ fn resolve_by_cell(
     part: &TilePart,
     owners: &[TileOwner],
     builder: &PieceBuilder<'_>,
-    visit: &mut impl FnMut(&Piece) -> Result<()>,
+    visit: &mut impl FnMut(Piece) -> Result<()>,
 ) -> Result<()> {
     let cells: u64 = part.ranges.iter().map(|range| range.count).product();
     for number in 0..cells {
@@ -313,7 +338,7 @@ fn resolve_by_cell(
             None => None,
         });
         let (source, tile_first) = found.unwrap_or((PieceSource::Fill, 0));
-        visit(&Piece { source, tile_first, out_first: out, axes: SmallVec::new() })?;
+        visit(Piece { source, tile_first, out_first: out, axes: SmallVec::new() })?;
     }
     Ok(())
 }
@@ -417,9 +442,9 @@ mod tests {
         Some((fragment, grid.tile_number(&fragments[fragment], &tile)?, cell))
     }
 
-    fn owners(grid: &Grid, fragments: &[PositionBox], tile: &[u64]) -> Arc<[TileOwner]> {
+    fn owners(grid: &Grid, fragments: &[PositionBox], tile: &[u64]) -> TileOwners {
         let whole = grid.tile_box(tile);
-        (0..fragments.len())
+        let owners = (0..fragments.len())
             .rev()
             .filter_map(|fragment| {
                 let positions = fragments[fragment].intersection(&whole)?;
@@ -430,7 +455,8 @@ mod tests {
                     cells: None,
                 })
             })
-            .collect()
+            .collect();
+        TileOwners::Many(owners)
     }
 
     fn order() -> impl Strategy<Value = Layout> {
@@ -529,7 +555,7 @@ mod tests {
             &boxes_of_run(&selection.shape(), 0, 32),
             |tile| Ok(owners(&grid, &fragments, tile)),
             |piece| {
-                pieces.push(piece.clone());
+                pieces.push(piece);
                 Ok(())
             },
         )

@@ -3,7 +3,12 @@
 //! A *position* is the number of a cell along an axis, counted from the low end of the domain. An *index* is the number
 //! of a selected position, so the shape of a file is the number of indices per axis.
 
+use smallvec::{SmallVec, smallvec};
 use tilefs_format::error::{Error, Result};
+
+/// An entry for each axis. Planning makes several of these lists for each tile, and small reads are mostly planning; so
+/// the lists of up to four axes need no allocation.
+pub type PerAxis<T> = SmallVec<[T; 4]>;
 
 /// `count` positions from `first`, each `step` after the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,7 +239,7 @@ pub struct IndexBox {
 pub(crate) fn boxes_of_run(shape: &[u64], first: u64, count: u64) -> Vec<IndexBox> {
     let rank = shape.len();
     // cells[d] is the number of file cells per step along axis d.
-    let mut cells = vec![1u64; rank];
+    let mut cells: PerAxis<u64> = smallvec![1; rank];
     for axis in (1..rank).rev() {
         cells[axis - 1] = cells[axis].saturating_mul(shape[axis]);
     }

@@ -194,7 +194,7 @@ impl DenseVarColumn {
                 tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut plan.units)?;
                 // There may be many units between the lines of a piece.
                 if plan.units.len() > before + 2 {
-                    self.cells.drop_untouched(piece, 2 * OFFSET, before, &mut plan.units)?;
+                    self.cells.drop_untouched(&piece, 2 * OFFSET, before, &mut plan.units)?;
                 }
                 tiles.offset_reader(tile, cells, before..plan.units.len())
             };
@@ -202,7 +202,7 @@ impl DenseVarColumn {
                 PieceSource::Tile { fragment, tile } => Some(self.place(fragment, add(fragment, tile))?),
                 PieceSource::Fill => None,
             };
-            plan.pieces.push((piece.clone(), reader));
+            plan.pieces.push((piece, reader));
             Ok(())
         })?;
         Ok(plan)

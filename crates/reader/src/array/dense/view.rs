@@ -8,7 +8,7 @@ use tilefs_format::error::{Error, Locate, Result};
 
 use super::box_tree::BoxTree;
 use super::grid::{Grid, PositionBox};
-use super::pieces::TileOwner;
+use super::pieces::{TileOwner, TileOwners};
 use super::scattered::ScatteredCells;
 use crate::array::Array;
 use crate::lru_cache::LruCache;
@@ -106,15 +106,15 @@ impl DenseView {
 
     /// Returns the fragments that own cells of a tile, newest first. As in libtiledb, a fragment is left out if its
     /// part of the tile lies within that of a single newer one, whatever attributes they have.
-    pub fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
+    pub fn owners(&self, tile: &[u64]) -> Result<TileOwners> {
         if let Some((fragment, positions)) = &self.only
             && let Some(number) = self.grid.tile_number(positions, tile)
         {
             let positions = positions.clone();
-            return Ok(Arc::new([TileOwner { fragment: *fragment, positions, tile: number, cells: None }]));
+            return Ok(TileOwners::One(TileOwner { fragment: *fragment, positions, tile: number, cells: None }));
         }
         if let Some(known) = self.owners.get(tile) {
-            return Ok(known);
+            return Ok(TileOwners::Many(known));
         }
         let mut owners: Vec<TileOwner> = Vec::new();
         self.boxes.newest_first(&self.grid.tile_box(tile), |found| {
@@ -128,7 +128,7 @@ impl DenseView {
         })?;
         let owners: Arc<[TileOwner]> = owners.into();
         self.owners.put(tile.into(), owners.clone());
-        Ok(owners)
+        Ok(TileOwners::Many(owners))
     }
 
     /// Visits the boxes of dense fragments that intersect a box, newest first, each clipped to that box.
