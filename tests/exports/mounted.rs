@@ -374,7 +374,7 @@ fn queries_find_the_rows_of_a_full_scan() {
 
 #[test]
 fn parts_are_the_rows_of_the_table() {
-    made_and_checked("numpy, tiledb, duckdb, polars", "parts_files.py");
+    made_and_checked("numpy, tiledb, duckdb, polars, pyarrow.dataset, dask.dataframe", "parts_files.py");
 }
 
 #[test]

@@ -277,8 +277,13 @@ pub struct Column {
     /// Bounds of all integer (or date) values, if known without reading them: the ends of an axis, or a sparse array's
     /// non-empty domain. They let a format choose a narrower type.
     pub bounds: Option<(i128, i128)>,
+    /// The least and the greatest integer or date that the array has in this field, in any row, if they are known. "Not a
+    /// time" counts as its number.
+    pub extremes: Option<(i128, i128)>,
     /// Bounds of the values of row ranges known without reading them, for formats that store such statistics.
     pub statistics: Option<Arc<dyn ColumnStatistics>>,
+    /// If rows are sorted by this column: the number of columns by which they are sorted first.
+    pub sort_rank: Option<usize>,
 }
 
 impl fmt::Debug for Column {
@@ -299,7 +304,9 @@ impl Column {
             validity: None,
             longest: None,
             bounds: None,
+            extremes: None,
             statistics: None,
+            sort_rank: None,
         }
     }
 

@@ -142,6 +142,8 @@ fn footers_of_every_version() {
                 validity_offsets: number(8, version >= 7),
                 tile_minima: number(9, version >= 11),
                 tile_maxima: number(10, version >= 11),
+                tile_sums: number(11, version >= 11),
+                tile_null_counts: number(12, version >= 11),
             };
             assert_eq!(*record, expected, "version {version}, slot {slot}");
         }

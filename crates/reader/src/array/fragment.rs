@@ -15,7 +15,7 @@ use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
 use tilefs_storage::StoreKey;
 
-use super::context::IndexKey;
+use super::context::{IndexKey, TileStatistic};
 use super::folder::ArrayFolder;
 use super::folder::outline::FieldFile;
 use super::folder::outline::{MetadataEnd, Outline};
@@ -352,6 +352,35 @@ impl ArrayFolder {
             let weight =
                 bounds.as_ref().map_or(size_of::<TileBounds>(), |(least, most)| least.memory() + most.memory());
             Ok((bounds, weight))
+        })
+    }
+
+    /// Returns a number of an attribute in each tile of a fragment. Returns `None` if the fragment's version or the
+    /// attribute's type has no such numbers.
+    ///
+    /// # Errors
+    /// Any damage in that section.
+    pub(crate) fn tile_statistic(
+        &self,
+        fragment: usize,
+        attribute: usize,
+        statistic: TileStatistic,
+    ) -> Result<Arc<Option<TileNumbers>>> {
+        let (outline, field) = (self.outline(fragment)?, Field::Attribute(attribute));
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let key = IndexKey::TileStatistic(statistic, self.file_number(fragment, slot, FieldFile::Data));
+        self.context.indexes.get_or_load(key, || {
+            let records = self.records(fragment)?;
+            let offset = match (&*records, statistic) {
+                (Records::Early(_), _) => 0,
+                (Records::Footer(footer), TileStatistic::Sum) => record_of(footer, field)?.tile_sums,
+                (Records::Footer(footer), TileStatistic::Nulls) => record_of(footer, field)?.tile_null_counts,
+            };
+            let tiles = self.tile_count(fragment, &outline)?;
+            let read = || self.numbers(fragment, offset, tiles).in_field("tile statistics");
+            let numbers = if offset == 0 { None } else { Some(read()?) };
+            let weight = size_of::<Option<TileNumbers>>() + numbers.as_ref().map_or(0, TileNumbers::memory);
+            Ok((numbers, weight))
         })
     }
 

@@ -9,8 +9,8 @@ use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
 
-use super::context::Context;
 use super::context::single_flight::SingleFlight;
+use super::context::{Context, TileStatistic};
 use super::directory::window::TimeWindow;
 use super::folder::ArrayFolder;
 use super::folder::outline::{FieldFile, Outline};
@@ -313,6 +313,26 @@ impl Array {
             None => return Ok(None),
         };
         Ok(least.get(tile).zip(most.get(tile)).map(|(least, most)| (least.to_vec(), most.to_vec())))
+    }
+
+    /// Returns a number that the metadata of a visible fragment record for an attribute in a tile. `None` if there is no
+    /// record.
+    ///
+    /// # Errors
+    /// Any damage in the footer or in these records.
+    pub(crate) fn tile_statistic(
+        &self,
+        fragment: usize,
+        attribute: usize,
+        tile: u64,
+        statistic: TileStatistic,
+    ) -> Result<Option<u64>> {
+        if !self.has_attribute(fragment, attribute)? {
+            return Ok(None);
+        }
+        let number = self.own_attribute(fragment, attribute)?;
+        let numbers = self.folder.tile_statistic(self.number(fragment), number, statistic).in_array(self.path())?;
+        numbers.as_ref().as_ref().map_or(Ok(None), |numbers| numbers.get(tile)).in_array(self.path())
     }
 
     /// Returns the number of an attribute in the schema of a fragment that has it.

@@ -285,6 +285,13 @@ impl Subarray for DenseSubarray {
         })
     }
 
+    fn sorted_by(&self) -> Result<Vec<usize>> {
+        Ok(match self.selection.axes() {
+            [axis] if axis.ranges().len() <= 1 && axis.ranges().iter().all(|range| range.step > 0) => vec![0],
+            _ => Vec::new(),
+        })
+    }
+
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         if let FieldId::Dimension(axis) = field {
             let datatype = self.dense.array.schema().dimensions[axis].datatype;
@@ -383,6 +390,10 @@ impl ColumnStatistics for RunOfCoordinates {
             std::mem::swap(&mut least, &mut greatest);
         }
         Ok(Some(ValueBounds { least, greatest }))
+    }
+
+    fn nulls(&self, _rows: ops::Range<u64>) -> Result<Option<u64>> {
+        Ok(Some(0))
     }
 }
 

@@ -183,6 +183,11 @@ impl Subarray for SparseSubarray {
         Ok(statistics.map(|statistics| Arc::new(statistics) as Arc<dyn ColumnStatistics>))
     }
 
+    fn sorted_by(&self) -> Result<Vec<usize>> {
+        // A part of sorted rows is a view that does not sort.
+        Ok(if self.by_row { (0..self.array.schema().dimensions.len()).collect() } else { self.view()?.sorted_by() })
+    }
+
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         if self.is_variable(field) {
             return Ok(Arc::new(VarValues::new(self.var_column(field)?)?));

@@ -59,6 +59,7 @@ pub static VIEWS: &[&View] = &[
     &arrow::ARROW,
     &parquet::PARQUET,
     &parquet::PARQUET_MICROSECONDS,
+    &parquet::PARQUET_METADATA,
     &zarr::ZARR_VIEW,
     &zarr2::ZARR2_VIEW,
     &tiff::TIFF,

@@ -351,6 +351,15 @@ impl SparseView {
         self.stored.is_none() && self.query.is_column_major()
     }
 
+    /// Returns the dimensions by which the rows are surely sorted, the most significant first; none if they are not known
+    /// to be sorted by all.
+    pub fn sorted_by(&self) -> Vec<usize> {
+        match self.stored {
+            Some(_) => (0..self.query.plan.axes.len()).collect(),
+            None => self.query.sorted_by(),
+        }
+    }
+
     /// Returns the extent of space tiles along the first of two dimensions, if the rows surely come space tile by space
     /// tile in row-major order, but are not sorted by coordinates as a whole. Within a band of this many first
     /// coordinates, rows with the same first coordinate are in the order of the last.
