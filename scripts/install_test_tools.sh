@@ -75,6 +75,8 @@ want gdalinfo gdal-bin
 want chromium chromium
 want ncdump netcdf-bin
 want h5dump hdf5-tools
+want ncrcat nco
+want cdo cdo
 want Rscript r-base-core
 want gfortran gfortran
 # Look for `identify`, because other packages have a program called `convert`, too.

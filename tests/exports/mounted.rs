@@ -239,7 +239,7 @@ fn xarray_selects_by_the_only_dimension_of_a_sparse_array() {
 
 #[test]
 fn xarray_sees_one_dataset_in_a_group_of_tiledb_cf() {
-    made_and_looked_at("dataset_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, tiledb", "check")]);
+    made_and_looked_at("dataset_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, h5py, tiledb", "check")]);
 }
 
 #[test]

@@ -53,8 +53,8 @@ def check():
         row += count
     rows = np.arange(ROWS)
     queries = [
-        # The condition, as SQL and for pyarrow, the matching rows, and the maximum number of row groups with such rows.
-        # Texts have no bounds in the footer.
+        # The condition, as SQL and for pyarrow, the matching rows, and the maximum number of row groups that DuckDB reads.
+        # Texts have no bounds in the footer. pyarrow ignores the bounds of columns with nulls in any file.
         ("\"when\" BETWEEN 3000000 AND 3000300", ("when", 3000000, 3000300), (rows >= 1000000) & (rows <= 1000100), 1),
         ("number BETWEEN 500 AND 600", ("number", 500, 600), (ROWS - rows >= 500) & (ROWS - rows <= 600), 1),
         ("a BETWEEN 500 AND 600", ("a", 500.0, 600.0), (rows >= 500) & (rows <= 600), 1),
@@ -77,6 +77,7 @@ def check():
         table = pyarrow.parquet.read_table(path, columns=["b"], filters=[(column, ">=", low), (column, "<=", high)], use_threads=False)
         read = asked() - before
         found = float(table["b"].to_numpy().sum())
+        limit = max(limit, size) if column == "maybe" else limit
         assert abs(found - wanted) < 1 and read < limit, f"pyarrow reads {read} of {size} bytes for {condition}: {found}, not {wanted}"
     # Bounds need not be values, so readers must read the data to find the extremes.
     least, most = duckdb.sql(f"SELECT min(number), max(number) FROM '{path}'").fetchall()[0]

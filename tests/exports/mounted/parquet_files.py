@@ -142,7 +142,7 @@ for part in array.parts():
             checked += 1
     bounds += check_bounds(file.metadata, table, part)
     order = check_order(file.metadata, table, part)
-    assert order == 1 or not array.dense or not table.num_rows, part
+    assert order == 1 or not array.dense or not table.num_rows or "slice" in part.folder, part
     micros = f"{part.folder}parquet/cells.us.parquet"
     assert os.path.exists(micros) == any(column.type == pyarrow.timestamp("ns") for column in table.columns), part
     if os.path.exists(micros):
