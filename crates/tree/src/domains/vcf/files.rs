@@ -2,7 +2,8 @@
 //!
 //! `vcf/SAMPLE.vcf` has the records of the sample, `vcf/slice/1:12000-13000/SAMPLE.vcf` those that overlap a region.
 //! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` all samples in a region; `vcf/multiallelic/` has
-//! them with multiallelic sites joined. `vcf/samples=A,B/` has the same files for chosen samples. Each file is also available in BGZF (`.vcf.gz`), for readers that seek by
+//! them with multiallelic sites joined, and `vcf/plink/` those with one alternative allele for PLINK. `vcf/samples=A,B/`
+//! has the same files for chosen samples. Each file is also available in BGZF (`.vcf.gz`), for readers that seek by
 //! position with the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and as BCF (`.bcf`, with the index `.bcf.csi`).
 //! `vcf/samples.txt` has the names of all samples.
 
