@@ -202,8 +202,8 @@ fn side_of_tile(pixel: u64) -> u64 {
 /// each tile of the overview with pixels of these lines. So the overview's tiles end where the array's tiles end, if
 /// possible; otherwise they are wide if each needs many chunks.
 ///
-/// An overview of an image with tiles has tiles, too, unless it is small or narrow: a Cloud Optimized GeoTIFF has no strips, by which
-/// its validators understand tiles as wide as the image.
+/// An overview of an image with tiles has tiles, too, unless it is small or narrow: a Cloud Optimized GeoTIFF has no
+/// strips, by which its validators understand tiles as wide as the image.
 fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64, is_tiled: bool) -> [u64; 2] {
     let [columns, lines] = size;
     let most = side.saturating_mul(side);
