@@ -123,7 +123,6 @@ fn next_line(
     left: &[usize],
     union: &mut Union,
 ) -> Result<LineGroup<'static>> {
-    let lost = || Error::internal("a record that belongs to no line");
     let remaining = RemainingKinds::of(left.iter().map(|&record| written[record].kinds));
     // The records in the union, with the numbers of their alleles.
     let mut united: Vec<GroupedRecord> = Vec::new();
@@ -157,9 +156,13 @@ fn next_line(
         members.extend(taken.map(|place| of_file.swap_remove(place)));
     }
     if members.is_empty() {
-        return Err(lost());
+        return Err(Error::internal("a record that belongs to no line"));
     }
-    // The line only has the alleles of its members.
+    line_of(members, union)
+}
+
+/// Returns the line of some records, which has only the alleles that they have.
+fn line_of(mut members: Vec<GroupedRecord>, union: &Union) -> Result<LineGroup<'static>> {
     let mut is_used = vec![false; union.len()];
     let all = members.iter().flat_map(|member| &*member.map);
     all.for_each(|&number| is_used.get_mut(number).into_iter().for_each(|is_used| *is_used = true));
@@ -172,7 +175,7 @@ fn next_line(
         })
         .collect();
     for number in members.iter_mut().flat_map(|member| Rc::make_mut(&mut member.map)) {
-        *number = numbers.get(*number).copied().ok_or_else(lost)?;
+        *number = numbers.get(*number).copied().ok_or_else(|| Error::internal("an allele that is in no line"))?;
     }
     let used = (0..union.len()).filter(|&number| is_used[number]);
     let alleles: Vec<&[u8]> = used.map(|number| union.allele(number)).collect();
