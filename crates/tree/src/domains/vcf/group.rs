@@ -145,7 +145,7 @@ carry a first alternative allele (a record that is there again at a later positi
 const USES_OF_FREQUENCIES: &str = "\
 The frequency of each allele, as TileDB-VCF counted it (ref is the reference, and positions count from 0):
     duckdb -c \"SELECT contig, pos, allele, sum(ac) / sum(sum(ac)) OVER (PARTITION BY contig, pos) FROM \
-'variant_stats/parquet/parts/*.parquet' GROUP BY ALL\"
+'variant_stats/parquet/parts/*.parquet' GROUP BY contig, pos, allele\"
 ";
 
 /// Returns the dataset of a group, if the group has the members of one. Opens both arrays, and reads no cell.
