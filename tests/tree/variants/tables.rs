@@ -190,7 +190,7 @@ fn frequencies_of_alleles_are_those_of_the_genotypes() {
             let count = genotypes.iter().filter(|&&allele| allele == number + 1).count();
             if count > 0 {
                 let frequency = count as f64 / genotypes.len() as f64;
-                wanted.push(format!("{} {} {},{other} {frequency}", columns[0], columns[1], columns[2]));
+                wanted.push(format!("{} {} {},{other} {frequency:?}", columns[0], columns[1], columns[2]));
             }
         }
     }
