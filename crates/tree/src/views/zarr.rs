@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
+use tilefs_export::column::planar::with_channels;
 use tilefs_export::zarr::{self, Array, CHUNKS, METADATA};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
@@ -30,6 +31,9 @@ pub const ZARR: &str = "zarr";
 
 /// The name under which a group records why it is not annotated data.
 pub const ANNOTATED: &str = "AnnData";
+
+/// The name under which a group records why adjacent samples have no axis of their own.
+const CHANNELS: &str = "channels";
 
 /// Maximum number of listed chunks along an axis; the others are found by name.
 const MAX_LISTED: u64 = 1 << 18;
@@ -60,7 +64,8 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
         }
     }
     let this = fields.clone();
-    let make = move || Ok(group_folder(&Arc::new(group(&this, form)?), this.modified));
+    let samples = fields.form.samples.filter(|_| !is_slice);
+    let make = move || Ok(group_folder(&Arc::new(group(&this, form, samples)?), this.modified));
     let whole = Arc::new(LazyFolder::new(fields.modified, make));
     let folder: Arc<dyn Folder> = match fields.schema().is_sparse() {
         true => Arc::new(ZarrOfTable { fields: fields.clone(), is_annotated: form.is_some(), whole }),
@@ -117,7 +122,7 @@ impl Folder for ZarrOfTable {
             let (fields, text) = (self.fields.clone(), outline.own_metadata());
             let make = move || match Self::uncounted_rows(&fields)? {
                 Some(_) => Ok((text.clone(), false)),
-                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None)?)).metadata(), true)),
+                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None, None)?)).metadata(), true)),
             };
             return Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified(), make)))));
         }
@@ -181,13 +186,24 @@ impl Folder for UncountedMember {
     }
 }
 
-/// Returns the group of an array, with the reason why it is not in this form.
-fn group(fields: &FieldFolder, form: Option<ZarrForm>) -> Result<zarr::Group> {
+/// Returns the group of an array, with the reason why it is not in this form. `samples` adjacent values of a pixel have an
+/// axis of their own.
+fn group(fields: &FieldFolder, form: Option<ZarrForm>, samples: Option<u64>) -> Result<zarr::Group> {
     let reason = match form.map(|form| (form.make)(fields.subarray.array())).transpose()? {
         Some(Ok(group)) => return Ok(group),
         Some(Err(reason)) => Some(reason),
         None => None,
     };
+    if let Some(samples) = samples {
+        return Ok(match with_channels(columns(fields)?, samples) {
+            Ok(columns) => zarr::zarr(&columns),
+            Err(reason) => {
+                let mut group = zarr::zarr(&columns(fields)?);
+                group.leave_out(CHANNELS, reason.to_string());
+                group
+            }
+        });
+    }
     let mut group = zarr::zarr(&columns(fields)?);
     if let Some(reason) = reason {
         group.leave_out(ANNOTATED, reason.to_string());
