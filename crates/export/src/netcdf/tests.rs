@@ -525,7 +525,7 @@ proptest! {
 fn variables_along_the_record_dimension_lie_record_by_record() {
     let column = |name: &str, datatype: Datatype, shape: Vec<u64>| {
         let cells: u64 = shape.iter().product();
-        let bytes: Vec<u8> = (0..cells * datatype.size() as u64).map(|byte| byte as u8 + 1).collect();
+        let bytes: Vec<u8> = (0..cells * datatype.size() as u64).map(|byte| (byte as u8).wrapping_add(1)).collect();
         Column::fixed(Field::new(name, datatype), shape, Arc::new(bytes))
     };
     let variable = |axes: &[usize], column: Column| Variable { axes: axes.to_vec(), column };
