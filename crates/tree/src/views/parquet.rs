@@ -109,8 +109,11 @@ fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile 
     file.described_by(move || xattrs::of_table(&described))
 }
 
+/// The columns of a table, and its metadata by key.
+type ColumnsAndNotes = (Vec<Column>, Vec<(String, String)>);
+
 /// Returns the columns of the table, each with what is known of its values, and the metadata of the table.
-fn table(fields: &FieldFolder, change: fn(Column) -> Column) -> Result<(Vec<Column>, Vec<(String, String)>)> {
+fn table(fields: &FieldFolder, change: fn(Column) -> Column) -> Result<ColumnsAndNotes> {
     let sorted_by = fields.subarray.sorted_by()?;
     let with_statistics = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
         if let Some(id) = id {

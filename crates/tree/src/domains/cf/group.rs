@@ -2,24 +2,17 @@
 //! dataset in `zarr/`.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use tilefs_export::hdf5::Form;
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
 use crate::domains::cf::GroupDataset;
+use crate::domains::cf::files::{HDF5, NETCDF, NETCDF4, file_folder};
 use crate::domains::cf::slices::{DatasetSlices, SLICE};
 use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
-use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::{Folder, Node};
 use crate::texts::view_line;
 use crate::views::zarr::{ZARR, ZARR_VIEW, group_folder};
-
-/// The folders of the files with all variables.
-const NETCDF: &str = "netcdf";
-const NETCDF4: &str = "netcdf4";
-const HDF5: &str = "hdf5";
 
 /// Maximum number of members of a group that are opened to list its views.
 const MAX_OPENED: usize = 64;
@@ -112,28 +105,4 @@ impl GroupDomain for CfGroup {
         }
         Ok(())
     }
-}
-
-/// Returns the folder `name` with the file of all variables in one format.
-fn file_folder(dataset: &Arc<GroupDataset>, name: &str, modified: SystemTime) -> FixedFolder {
-    let (mut folder, dataset) = (FixedFolder::new(modified), dataset.clone());
-    match name {
-        NETCDF => folder.add_file("group.nc", LazyFile::new(modified, move || dataset.netcdf())),
-        NETCDF4 => folder.add_file("group.nc", LazyFile::new(modified, move || dataset.hdf5(Form::NetCdf4))),
-        _ => folder.add_file("group.h5", LazyFile::new(modified, move || dataset.hdf5(Form::Plain))),
-    }
-    folder
-}
-
-/// Returns the folder of a part of a dataset, with all of its forms.
-///
-/// # Errors
-/// Fails if the metadata of an array cannot be read.
-pub fn files(dataset: &Arc<GroupDataset>, modified: SystemTime) -> Result<FixedFolder> {
-    let mut folder = FixedFolder::new(modified);
-    for name in [NETCDF, NETCDF4, HDF5] {
-        folder.add(name, Node::Folder(Arc::new(file_folder(dataset, name, modified))));
-    }
-    folder.add(ZARR, Node::Folder(Arc::new(group_folder(&Arc::new(dataset.zarr()?), modified))));
-    Ok(folder)
 }

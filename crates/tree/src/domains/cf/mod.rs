@@ -12,6 +12,7 @@
 //! * Metadata of variables are metadata of the arrays, under `__tiledb_attr.NAME.KEY`; global attributes are metadata
 //!   of the group.
 
+mod files;
 pub mod group;
 mod slices;
 mod times;
@@ -177,7 +178,7 @@ impl GroupDataset {
     /// # Errors
     /// Fails if the metadata of an array cannot be read; `Unsupported` if netCDF cannot hold it.
     pub fn netcdf(&self) -> Result<Arc<dyn Content>> {
-        Ok(netcdf_of_dataset(&self.columns(|column| padded(column))?)?.file.content)
+        Ok(netcdf_of_dataset(&self.columns(padded)?)?.file.content)
     }
 
     /// Returns the dataset as one HDF5 file.
@@ -200,7 +201,8 @@ impl GroupDataset {
         let Some(name) = self.dimensions.get(dimension).map(|one| &one.name) else { return Ok(None) };
         for array in self.arrays.iter().filter(|array| array.axes == [dimension]) {
             let rasters = Rasters::of(&array.fields)?;
-            for (id, _) in array.fields.attributes().zip(&array.variables).filter(|(_, own)| *own == name) {
+            let mut variables = array.fields.attributes().zip(&array.variables);
+            if let Some((id, _)) = variables.find(|(_, own)| *own == name) {
                 let field = Field { name: name.clone(), ..rasters.describe_all(id)? };
                 return column(&*array.fields.subarray, id, field).map(Some);
             }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use tilefs_format::error::{Error, Result};
 
 use crate::domains::cf::GroupDataset;
-use crate::domains::cf::group::files;
+use crate::domains::cf::files::files;
 use crate::node::{Entry, Folder, Node};
 
 /// The name of the folder.

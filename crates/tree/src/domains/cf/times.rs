@@ -95,7 +95,7 @@ impl TimeUnits {
     /// Returns the date of a value, in milliseconds since 1970; `None` if there is none.
     fn date(&self, value: f64) -> Option<i64> {
         let milliseconds = (value * self.unit).round();
-        if !(milliseconds.abs() < 9e15) {
+        if milliseconds.is_nan() || milliseconds.abs() >= 9e15 {
             return None;
         }
         self.calendar.date(self.since.checked_add(milliseconds as i64)?)
