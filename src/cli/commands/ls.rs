@@ -11,7 +11,7 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_threads as threads;
 
 use crate::cli::failure::{Failure, complain};
-use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::options::TreeArguments;
 use crate::cli::{array, output, printable};
 use tilefs_tree::wording::size::{dense_text, sparse_text};
 use tilefs_tree::{self as tree, Folder, Node};
@@ -46,16 +46,7 @@ pub struct Ls {
     all: bool,
 
     #[command(flatten)]
-    slices: NamedSlices,
-
-    #[command(flatten)]
-    views: Views,
-
-    #[command(flatten)]
-    opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
+    tree: TreeArguments,
 }
 
 /// A listing in progress, with errors about folders that could not be listed and files without a size.
@@ -68,9 +59,8 @@ struct TreeListing<'a> {
 
 impl Ls {
     pub fn run(&self) -> Result<(), Failure> {
-        self.logging.start();
-        let mut options = self.opening.options(&self.slices)?;
-        options.shown = self.views.shown();
+        self.tree.start_log();
+        let options = self.tree.options()?;
         threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
         let mut listing = TreeListing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
