@@ -10,6 +10,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
+pub mod calendar;
 pub mod commit;
 pub mod condition;
 pub mod cursor;
@@ -29,5 +30,6 @@ pub mod scalar;
 pub mod schema;
 pub mod text;
 pub mod tile;
+pub mod time_text;
 pub mod time_unit;
 pub mod version;

@@ -17,7 +17,6 @@ use tilefs_reader::memory;
 use tilefs_threads::PerProcess;
 use tilefs_tree::array::array_folder;
 use tilefs_tree::cells::MAX_PART_ROWS;
-use tilefs_tree::node::names::dimension_name;
 use tilefs_tree::{Folder, Node};
 
 use crate::call;
@@ -124,7 +123,7 @@ impl Array {
                 Some(range) => Some((scalar(py, &range.low)?, scalar(py, &range.high)?)),
                 None => None,
             };
-            Ok((dimension_name(schema, number).into_owned(), datatype.name(), dtype, ends))
+            Ok((schema.dimension_name(number).into_owned(), datatype.name(), dtype, ends))
         };
         schema.dimensions.iter().enumerate().map(outline).collect()
     }

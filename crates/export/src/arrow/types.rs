@@ -7,7 +7,6 @@ use tilefs_format::text::is_utf8;
 use tilefs_format::time_unit::TimeUnit;
 
 use super::schema::{ArrowField, ArrowTimeUnit, DataType};
-use crate::calendar;
 use crate::column::validity::Validity;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
@@ -15,6 +14,7 @@ use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
+use tilefs_format::calendar;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,6 @@ mod rows;
 mod style;
 mod table;
 mod text_rows;
-pub mod time;
 mod value;
 
 use std::sync::Arc;

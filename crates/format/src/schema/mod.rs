@@ -10,6 +10,7 @@ mod names;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::cursor::Cursor;
@@ -184,6 +185,19 @@ impl ArraySchema {
     /// Returns whether the array has a dimension or an attribute of this name.
     pub fn has_field(&self, name: &str) -> bool {
         self.dimensions.iter().any(|dimension| dimension.name == name) || self.attribute_named(name).is_some()
+    }
+
+    /// Returns the name under which a dimension is shown: its own, or for an anonymous one TileDB-Py's name `__dim_0`.
+    pub fn dimension_name(&self, number: usize) -> Cow<'_, str> {
+        match self.dimensions.get(number).map(|dimension| dimension.name.as_str()) {
+            Some(name) if !name.is_empty() => name.into(),
+            _ => format!("__dim_{number}").into(),
+        }
+    }
+
+    /// Returns the names of all dimensions as [`ArraySchema::dimension_name`], in order.
+    pub fn dimension_names(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        (0..self.dimensions.len()).map(|number| self.dimension_name(number))
     }
 
     /// Returns the index of the attribute of this name.

@@ -194,6 +194,14 @@ fn names_that_are_not_utf8_are_refused_with_their_place() {
 }
 
 #[test]
+fn anonymous_dimensions_have_numbers() {
+    let mut schema = fixture::sparse();
+    schema.dimensions[1].name.clear();
+    let first = schema.dimensions[0].name.clone();
+    assert_eq!(schema.dimension_names().collect::<Vec<_>>(), [first.as_str(), "__dim_1"]);
+}
+
+#[test]
 fn tiles_of_a_dimension() {
     let rows = fixture::dimension("rows", 1, 10, 4);
     let numbers: Vec<_> = [0, 1, 4, 5, 10, 12, 13].map(|row| rows.tile_number(&Scalar::Signed(row))).into();

@@ -14,12 +14,12 @@ use tilefs_reader::array::sparse::{
 };
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
+use tilefs_select::bounds::integer_ends;
+use tilefs_select::{self as select, Addressing};
 use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::selectable;
 use crate::cells::{FieldId, Subarray};
-use crate::select::bounds::integer_ends;
-use crate::select::{self, Addressing};
 
 /// Bounds beyond this magnitude let no format use a narrower type than 64 bits.
 const EXACT: i128 = 1 << 53;
@@ -223,13 +223,7 @@ impl Subarray for SparseSubarray {
     }
 
     fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>> {
-        let bounds = selectable(&self.array);
-        let chosen = select::sparse(selection, by, &bounds)?;
-        let ranges = chosen.into_iter().map(|chosen| {
-            let whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
-            (!whole).then_some(chosen)
-        });
-        let ranges = ranges.collect();
+        let ranges = select::restricted(selection, by, &selectable(&self.array))?;
         Ok(Arc::new(Self::of(self.array.clone(), Some(ranges), self.by_row)))
     }
 }

@@ -7,13 +7,13 @@ use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_reader::array::{Metadata, ObjectKind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
+use tilefs_select::time::{extended, future_commits};
 
 use crate::domains::{GroupDomain, GroupFiles, GroupUses, GroupViews};
 use crate::fields::meta;
 use crate::node::names::escape;
 use crate::node::quoting::{heading, in_line, list_of_folders};
 use crate::objects::members::NamedMembers;
-use crate::select::time::{extended, future_commits};
 use crate::texts::view_line;
 use crate::wording::value::with_large_integers_as_text;
 

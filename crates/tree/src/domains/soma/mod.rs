@@ -30,6 +30,7 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
 use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
+use tilefs_select::Addressing;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::matrix::{matrix_domain, written_length};
@@ -38,9 +39,7 @@ use crate::cells::{DenseBoxes, FieldId, Subarray, column, describe_field};
 use crate::fields::array_form::{ArrayForm, ZarrForm};
 use crate::fields::enums;
 use crate::fields::meta;
-use crate::node::names::dimension_name;
 use crate::options::Extent;
-use crate::select::Addressing;
 
 /// The row number of a data frame.
 const JOINID: &str = "soma_joinid";
@@ -133,7 +132,7 @@ pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<For
         return reason(format!("its rows are not in the order of {JOINID}"));
     };
     if dimension.name != JOINID {
-        return reason(format!("its rows are in the order of {}, not of {JOINID}", dimension_name(schema, 0)));
+        return reason(format!("its rows are in the order of {}, not of {JOINID}", schema.dimension_name(0)));
     }
     if dimension.datatype != Datatype::Int64 {
         return reason(format!("its {JOINID} is not INT64"));
@@ -202,7 +201,7 @@ pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Res
     let schema = array.schema();
     let mut field = match id {
         FieldId::Attribute(number) => describe_field(id, schema, &schema.attributes[number].name),
-        FieldId::Dimension(number) => describe_field(id, schema, &dimension_name(schema, number)),
+        FieldId::Dimension(number) => describe_field(id, schema, &schema.dimension_name(number)),
     };
     if let FieldId::Attribute(number) = id
         && field.values_per_cell == Some(1)
