@@ -10,13 +10,8 @@ use md5::Md5;
 use sha2::Sha256;
 use sha2::digest::{Digest, Output};
 
-use super::stage::{FilterInput, Stage};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-
-pub(super) fn bind(input: &FilterInput<'_>, checksum: Checksum) -> Result<Stage> {
-    Ok(input.checksum(checksum))
-}
 
 /// The digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
