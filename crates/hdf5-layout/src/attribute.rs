@@ -4,7 +4,7 @@ use crate::dataspace::Dataspace;
 use crate::datatype::{CharacterSet, Datatype, Member, StringPadding};
 use crate::error::Problem;
 use crate::global_heap::{AttributeHeap, NIL};
-use crate::tree::ObjectId;
+use crate::object_id::ObjectId;
 
 /// An attribute with its value, which is held in memory.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,7 +12,8 @@ use crate::datatype::CharacterSet;
 use crate::dense_attributes;
 use crate::error::{Error, Problem};
 use crate::global_heap::AttributeHeap;
-use crate::tree::{Kind, Object, ObjectId};
+use crate::object_id::ObjectId;
+use crate::tree::{NodeKind, TreeObject};
 
 /// Maximum size of a message in bytes: its length has two bytes.
 const LARGEST_MESSAGE: usize = 0xffff;
@@ -43,14 +44,14 @@ impl Message {
 }
 
 /// The input of the encoder of headers.
-pub(crate) struct Context<'a> {
-    pub objects: &'a [Object],
+pub(crate) struct HeaderContext<'a> {
+    pub objects: &'a [TreeObject],
     pub addresses: &'a dyn Addresses,
     /// For each object, the attributes that describe dimension scales.
     pub scale_attributes: &'a [Vec<(String, Attribute)>],
 }
 
-impl Context<'_> {
+impl HeaderContext<'_> {
     /// Returns the object header of an object, which will be at this address, followed by its dense attributes. Its
     /// length does not depend on addresses.
     ///
@@ -62,8 +63,8 @@ impl Context<'_> {
         };
         let attributes = self.attributes(id, object, heap)?;
         let mut messages = match &object.kind {
-            Kind::Group { members } => self.group(members),
-            Kind::Dataset(dataset) => dataset_messages(dataset, self.addresses.storage(id))?,
+            NodeKind::Group { members } => self.group(members),
+            NodeKind::Dataset(dataset) => dataset_messages(dataset, self.addresses.storage(id))?,
         };
         // pyfive reads eight bytes more than this message has, so it must not be the last one.
         let info = |heap, names| attribute_info(attributes.len(), heap, names);
@@ -87,7 +88,7 @@ impl Context<'_> {
     fn attributes<'a>(
         &'a self,
         id: ObjectId,
-        object: &'a Object,
+        object: &'a TreeObject,
         heap: &mut AttributeHeap,
     ) -> Result<Vec<(&'a str, Vec<u8>)>, Problem> {
         let of_scales = self.scale_attributes.get(id.index()).map_or(&[][..], Vec::as_slice);
