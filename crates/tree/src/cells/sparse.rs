@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
-use tilefs_export::content::raw::{Cells, RawFile};
+use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
 use tilefs_format::error::{Error, Result};
@@ -242,7 +242,7 @@ impl CountedColumn {
     }
 }
 
-impl Cells for CountedColumn {
+impl FixedCells for CountedColumn {
     fn count(&self) -> u64 {
         self.rows
     }

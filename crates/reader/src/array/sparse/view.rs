@@ -12,7 +12,7 @@ use super::merge::build::build;
 use super::rows::parts::{self, MapPart};
 use super::rows::row_map::RowMap;
 use super::rows::saved_rows::SavedRows;
-use super::rows::segments::{RowSegment, Rows};
+use super::rows::segments::{RowSegment, VisitedRows};
 use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::deletes::visible_deletes;
@@ -403,9 +403,9 @@ impl SparseView {
         let mut found = None;
         self.map()?.for_each(row, 1, |rows| {
             found = match rows {
-                Rows::CellSlab { fragment, position, .. } => Some((fragment, position)),
-                Rows::Scattered(addresses) => addresses.first().map(|cell| (cell.fragment(), cell.position())),
-                Rows::Interleaved(interleaved) => interleaved.last_cell(),
+                VisitedRows::CellSlab { fragment, position, .. } => Some((fragment, position)),
+                VisitedRows::Scattered(addresses) => addresses.first().map(|cell| (cell.fragment(), cell.position())),
+                VisitedRows::Interleaved(interleaved) => interleaved.last_cell(),
             };
             Ok(())
         })?;
