@@ -55,8 +55,8 @@ pub enum PageLayout {
     List { values: u64, size: u64 },
     /// A list of values of `size` bytes per cell. Lists can be null, and their lengths can vary.
     VaryingList { size: u64 },
-    /// A list per cell, of numbers of `size` bytes or, if `size` is 0, of texts with their lengths. The list and its
-    /// elements can be null.
+    /// A list per cell. The list can be null, and so can each of its elements: a number of `size` bytes, or if `size` is
+    /// 0, a text after its length.
     Elements { size: u64 },
 }
 
