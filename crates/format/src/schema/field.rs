@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Locate, Result};
+use crate::error::{Locate, Result};
 use crate::pipeline::Pipeline;
 
 /// The number of values in one cell (the format's `cell_val_num`).
@@ -15,7 +15,7 @@ pub enum CellValNum {
 }
 
 impl CellValNum {
-    pub(in crate::schema) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         match cursor.u32("values per cell")? {
             0 => Err(cursor.error("values per cell", "no value per cell")),
             u32::MAX => Ok(CellValNum::Variable),
