@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
@@ -33,8 +34,7 @@ use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
 use crate::objects::opened_later::{OpenedLater, source_of};
 use crate::options::OpenOptions;
-use crate::views::zarr::{ZARR, ZARR_VIEW, ZarrOfMembers};
-use crate::views::zarr2::{SecondVersion, ZARR2};
+use crate::views::zarr::{ZARR, ZARR_VIEW, ZARR2, ZarrOfMembers};
 
 /// The folder of information about a group.
 const ABOUT: &str = ".group";
@@ -53,8 +53,8 @@ pub struct GroupFolder {
     /// The names of the members when last examined.
     members: Mutex<Option<Arc<NamedMembers>>>,
     kept: LruCache<String, Arc<MemberFolder>>,
-    /// `zarr/`, once used.
-    zarr: SingleFlight<Arc<dyn Folder>>,
+    /// `zarr2/` and `zarr/`, once used.
+    zarr: [SingleFlight<Arc<dyn Folder>>; 2],
     /// The additions of domains.
     domains: Arc<[Box<dyn GroupDomain>]>,
 }
@@ -73,7 +73,7 @@ impl GroupFolder {
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = LruCache::new(KEPT);
-        let (members, zarr) = (Mutex::default(), SingleFlight::new());
+        let (members, zarr) = (Mutex::default(), [SingleFlight::new(), SingleFlight::new()]);
         let shown = ShownGroup { group: group.clone(), options: options.clone(), modified };
         let domains = domains::of_group(&shown);
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, domains }
@@ -144,13 +144,14 @@ impl GroupFolder {
         folder
     }
 
-    /// Returns `zarr/`.
-    fn zarr(&self) -> Result<Arc<dyn Folder>> {
-        self.zarr.get_or_pass(|| self.make_zarr())
+    /// Returns `zarr/` or `zarr2/`.
+    fn zarr(&self, version: ZarrVersion) -> Result<Option<Node>> {
+        let made = &self.zarr[version as usize];
+        made.get_or_pass(|| self.make_zarr(version)).map(|folder| Some(Node::Folder(folder)))
     }
 
-    /// Makes `zarr/`; also returns whether it is final.
-    fn make_zarr(&self) -> Result<(Arc<dyn Folder>, bool)> {
+    /// Makes `zarr/` or `zarr2/`; also returns whether it is final.
+    fn make_zarr(&self, version: ZarrVersion) -> Result<(Arc<dyn Folder>, bool)> {
         let (group, mut options) = (self.group.clone(), self.options.clone());
         for domain in &*self.domains {
             options = domain.options_in_zarr()?.unwrap_or(options);
@@ -159,11 +160,12 @@ impl GroupFolder {
         let plain: PlainZarr = Arc::new(move |reason| {
             let members = GroupFolder::of(group.clone(), options.clone(), last_commit, modified);
             let group = group.clone();
-            Arc::new(ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason))
+            let zarr = ZarrOfMembers::new(Arc::new(members), move || group.metadata(), version);
+            Arc::new(zarr.not_annotated(reason))
         });
         let mut lasts = true;
         for domain in &*self.domains {
-            let (own, is_final) = domain.zarr(&plain)?;
+            let (own, is_final) = domain.zarr(version, &plain)?;
             lasts &= is_final;
             if let Some(own) = own {
                 return Ok((own, lasts));
@@ -192,8 +194,8 @@ impl Folder for GroupFolder {
                 let text = move || readme(&group, &domains);
                 Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified, text)))))
             }
-            ZARR => Ok(Some(Node::Folder(self.zarr()?))),
-            ZARR2 => Ok(Some(Node::Folder(Arc::new(SecondVersion::new(self.zarr()?))))),
+            ZARR => self.zarr(ZarrVersion::Third),
+            ZARR2 => self.zarr(ZarrVersion::Second),
             OWN => {
                 let domains = self.domains.clone();
                 let mut own = FixedFolder::new(self.modified);

@@ -48,7 +48,7 @@ fn group_of(column: FrameColumn) -> Group {
 }
 
 fn json_of(node: &Node) -> Value {
-    serde_json::from_str(&node.metadata()).unwrap()
+    serde_json::from_str(&node.text(METADATA)).unwrap()
 }
 
 fn member<'g>(group: &'g Group, name: &str) -> &'g Node {
