@@ -9,7 +9,7 @@ use crate::chunk_index::{self, ChunkIndex};
 use crate::dataset::Dataset;
 use crate::error::{Error, Problem, Result};
 use crate::global_heap::{AttributeHeap, HeapPlan};
-use crate::object_header::{Addresses, HeaderContext, located};
+use crate::object_header::{HeaderContext, ObjectAddresses, located};
 use crate::object_id::ObjectId;
 use crate::superblock::{self, SUPERBLOCK};
 use crate::tree::{NodeKind, Tree};
@@ -87,7 +87,7 @@ impl Layout {
         // The lengths of headers do not depend on addresses: they are encoded once to determine the addresses, and
         // again with them.
         let mut places =
-            Places { headers: vec![0; tree.objects().len()], storage: vec![UNDEFINED; tree.objects().len()] };
+            ObjectAddresses { headers: vec![0; tree.objects().len()], storage: vec![UNDEFINED; tree.objects().len()] };
         let draft = encode(&tree, &scale_attributes, &places, 0)?;
         places.headers.clone_from(&draft.addresses);
         let heap_start = draft.bytes.len() as u64;
@@ -175,22 +175,6 @@ impl PlacedDataset {
     }
 }
 
-/// The positions of objects, by object number.
-struct Places {
-    headers: Vec<u64>,
-    storage: Vec<u64>,
-}
-
-impl Addresses for Places {
-    fn header(&self, object: ObjectId) -> u64 {
-        self.headers.get(object.index()).copied().unwrap_or(UNDEFINED)
-    }
-
-    fn storage(&self, object: ObjectId) -> u64 {
-        self.storage.get(object.index()).copied().unwrap_or(UNDEFINED)
-    }
-}
-
 /// The superblock's space, followed by all object headers.
 struct Encoded {
     bytes: Vec<u8>,
@@ -203,7 +187,7 @@ struct Encoded {
 fn encode(
     tree: &Tree,
     scale_attributes: &[Vec<(String, crate::Attribute)>],
-    places: &Places,
+    places: &ObjectAddresses,
     heap_start: u64,
 ) -> Result<Encoded> {
     let context = HeaderContext { objects: tree.objects(), addresses: places, scale_attributes };

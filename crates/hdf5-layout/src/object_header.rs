@@ -21,13 +21,22 @@ const LARGEST_MESSAGE: usize = 0xffff;
 /// Flags of a message that never changes.
 const CONSTANT: u8 = 1;
 
-/// The positions of the objects of a file.
-pub(crate) trait Addresses {
-    /// Returns the address of an object's header.
-    fn header(&self, object: ObjectId) -> u64;
+/// The addresses in a file by the numbers of objects; those of other objects are undefined.
+pub(crate) struct ObjectAddresses {
+    /// Of each object's header.
+    pub headers: Vec<u64>,
+    /// In each dataset's Data Layout message: of its values, or of the index of its chunks.
+    pub storage: Vec<u64>,
+}
 
-    /// Returns the address in a dataset's Data Layout message: that of its values, or of the index of its chunks.
-    fn storage(&self, object: ObjectId) -> u64;
+impl ObjectAddresses {
+    fn header(&self, object: ObjectId) -> u64 {
+        self.headers.get(object.index()).copied().unwrap_or(UNDEFINED)
+    }
+
+    fn storage(&self, object: ObjectId) -> u64 {
+        self.storage.get(object.index()).copied().unwrap_or(UNDEFINED)
+    }
 }
 
 /// A header message: its type and body.
@@ -46,7 +55,7 @@ impl Message {
 /// The input of the encoder of headers.
 pub(crate) struct HeaderContext<'a> {
     pub objects: &'a [TreeObject],
-    pub addresses: &'a dyn Addresses,
+    pub addresses: &'a ObjectAddresses,
     /// For each object, the attributes that describe dimension scales.
     pub scale_attributes: &'a [Vec<(String, Attribute)>],
 }
