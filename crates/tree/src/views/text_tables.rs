@@ -32,18 +32,12 @@ pub static TSV: View = View {
     }),
     parts: &[
         Parts {
-            folder: PARTS,
             about: "the table as text in files of a million rows (ENDINGS)",
-            ending: "tsv",
-            sizing: |_| Sizing::Cells,
-            make: |part| whole(part, Style::Tsv),
+            ..parts(PARTS, "tsv", |part| whole(part, Style::Tsv))
         },
         Parts {
-            folder: PARTS_WITHOUT_HEADER,
             about: "the same without names of columns: cat text/parts-without-header/*",
-            ending: "tsv",
-            sizing: |_| Sizing::Cells,
-            make: |part| text_file(part, Style::Tsv, HeaderLine::Hidden),
+            ..parts(PARTS_WITHOUT_HEADER, "tsv", |part| text_file(part, Style::Tsv, HeaderLine::Hidden))
         },
     ],
     commands: &[(Task::FirstRows, first_rows)],
@@ -66,23 +60,16 @@ pub static CSV: View = View {
         builder.add_with("cells.csv", &CSV, None, whole(fields, Style::Csv), listing);
     }),
     parts: &[
-        Parts {
-            folder: PARTS,
-            about: "",
-            ending: "csv",
-            sizing: |_| Sizing::Cells,
-            make: |part| whole(part, Style::Csv),
-        },
-        Parts {
-            folder: PARTS_WITHOUT_HEADER,
-            about: "",
-            ending: "csv",
-            sizing: |_| Sizing::Cells,
-            make: |part| text_file(part, Style::Csv, HeaderLine::Hidden),
-        },
+        parts(PARTS, "csv", |part| whole(part, Style::Csv)),
+        parts(PARTS_WITHOUT_HEADER, "csv", |part| text_file(part, Style::Csv, HeaderLine::Hidden)),
     ],
     ..View::PLAIN
 };
+
+/// Returns parts whose sizes depend on all cells.
+const fn parts(folder: &'static str, ending: &'static str, make: fn(&FieldFolder) -> LazyFile) -> Parts {
+    Parts { folder, about: "", ending, sizing: |_| Sizing::Cells, make }
+}
 
 /// Whether a text table begins with a row of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
