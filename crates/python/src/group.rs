@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tilefs_format::error::{Error, Result};
-use tilefs_format::group::MemberType;
+use tilefs_format::folder::ObjectKind;
 use tilefs_reader::group::MemberPlace;
 use tilefs_threads::PerProcess;
 
@@ -50,11 +50,7 @@ impl Group {
     fn members(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<&'static str>, String, Option<String>)>> {
         let members = call::run(py, || self.here()?.members())?;
         let shown = members.iter().map(|member| {
-            let kind = match member.member_type {
-                MemberType::Array => Some("array"),
-                MemberType::Group => Some("group"),
-                MemberType::Unknown => None,
-            };
+            let kind = member.kind.map(ObjectKind::name);
             let (uri, missing) = match &member.place {
                 MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => (folder.to_string(), None),
                 MemberPlace::Missing(reason) => (member.uri.clone(), Some(reason.clone())),

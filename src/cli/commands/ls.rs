@@ -13,6 +13,7 @@ use tilefs_threads as threads;
 use crate::cli::failure::{Failure, complain};
 use crate::cli::options::TreeArguments;
 use crate::cli::{array, output, printable};
+use tilefs_tree::objects::walk::joined;
 use tilefs_tree::wording::size::{dense_text, sparse_text};
 use tilefs_tree::{self as tree, Folder, Node};
 
@@ -102,7 +103,7 @@ impl TreeListing<'_> {
                     Ok(Some(node)) => Some(node),
                     Ok(None) => None,
                     Err(error) => {
-                        self.complain(&join(path, &entry.name), &error.to_string());
+                        self.complain(&joined(path, &entry.name), &error.to_string());
                         None
                     }
                 }
@@ -112,7 +113,7 @@ impl TreeListing<'_> {
             let line = self.line(&entry.name, node.as_ref());
             output::print(&line)?;
             if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive) {
-                within.push((folder, join(path, &entry.name)));
+                within.push((folder, joined(path, &entry.name)));
             }
         }
         for (folder, path) in within {
@@ -183,10 +184,6 @@ fn shape(folder: &dyn Folder) -> String {
         (Some("group"), _, Some(members)) => format!("  group of {members}"),
         _ => String::new(),
     }
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
 /// Formats a time to the second: `2024-01-31T10:15:00Z`.

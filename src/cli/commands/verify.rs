@@ -199,7 +199,8 @@ impl Whole {
             _ => place.path,
         };
         match visited {
-            Visited::Group(..) | Visited::Directory(_) | Visited::Again | Visited::Unexamined(_) => Ok(()),
+            Visited::Group(..) | Visited::Directory(_) | Visited::Again => Ok(()),
+            Visited::Unexamined | Visited::UnexaminedMember(_) => Ok(()),
             Visited::Missing(reason) => self.miss(name, reason),
             Visited::Neither => self.miss(name, NEITHER),
             Visited::Unreadable(_, error) => self.add(name, not_opened(error)),

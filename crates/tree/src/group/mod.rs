@@ -266,21 +266,28 @@ struct MemberFolder {
     group_modified: SystemTime,
     /// Several readers may open a member at once. If its store does not answer, each reader fails early at the store's
     /// limit of waiting requests, instead of waiting here for the first reader.
-    opened: OnceLock<OpenMember>,
+    opened: OnceLock<OpenedFolder>,
 }
 
-/// The opened form of a member.
+/// The folder of an opened object. That of a group can be refreshed in part.
 #[derive(Clone)]
-enum OpenMember {
-    Array(Arc<dyn Folder>),
+pub(crate) enum OpenedFolder {
     Group(Arc<GroupFolder>),
+    Other(Arc<dyn Folder>),
 }
 
-impl OpenMember {
-    fn folder(&self) -> &dyn Folder {
+impl OpenedFolder {
+    fn as_folder(&self) -> &dyn Folder {
         match self {
-            OpenMember::Array(folder) => &**folder,
-            OpenMember::Group(folder) => &**folder,
+            OpenedFolder::Group(folder) => &**folder,
+            OpenedFolder::Other(folder) => &**folder,
+        }
+    }
+
+    pub fn folder(&self) -> Arc<dyn Folder> {
+        match self {
+            OpenedFolder::Group(folder) => folder.clone(),
+            OpenedFolder::Other(folder) => folder.clone(),
         }
     }
 }
@@ -289,8 +296,8 @@ impl MemberFolder {
     /// Like [`GroupFolder::refreshed`], but returns `None` if the member must be opened again when needed.
     fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
-            Some(OpenMember::Array(folder)) if !changed.contains(&self.path) => OpenMember::Array(folder.clone()),
-            Some(OpenMember::Group(folder)) => OpenMember::Group(Arc::new(folder.refreshed(changed, window)?)),
+            Some(OpenedFolder::Other(folder)) if !changed.contains(&self.path) => OpenedFolder::Other(folder.clone()),
+            Some(OpenedFolder::Group(folder)) => OpenedFolder::Group(Arc::new(folder.refreshed(changed, window)?)),
             _ => return Ok(None),
         };
         Ok(Some(MemberFolder {
@@ -309,7 +316,7 @@ impl OpenedLater for MemberFolder {
     }
 
     fn opened(&self) -> Option<&dyn Folder> {
-        self.opened.get().map(OpenMember::folder)
+        self.opened.get().map(OpenedFolder::as_folder)
     }
 
     fn open(&self) -> Result<&dyn Folder> {
@@ -328,18 +335,18 @@ impl OpenedLater for MemberFolder {
 }
 
 /// Makes the folder of the object that is in a member's folder now.
-fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
+fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenedFolder> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
             let folder = match domains::member_form(group, &array)? {
                 Some(form) => folder_of(array, options.clone(), form)?,
                 None => array_folder(array, options.clone())?,
             };
-            Ok(OpenMember::Array(Arc::new(folder)))
+            Ok(OpenedFolder::Other(Arc::new(folder)))
         }
         Some(Object::Group(inner)) => {
             note(group.context(), path)?;
-            Ok(OpenMember::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
+            Ok(OpenedFolder::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
         }
         None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
     }
