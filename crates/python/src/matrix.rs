@@ -10,9 +10,9 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::{self as threads, PerProcess};
 use tilefs_tree::domains::soma::{MatrixAxis, sparse_matrix};
 
-use crate::array::OpenedArray;
 use crate::call;
 use crate::numpy_memory::filled;
+use crate::opened_array::OpenedArray;
 
 /// Cells that a thread reads at a time.
 const CELLS_AT_ONCE: u64 = 1 << 20;

@@ -21,9 +21,9 @@ use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
 use tilefs_tree::views::arrow_parts::ArrowParts;
 
-use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};
 use crate::call;
+use crate::opened_array::OpenedArray;
 
 /// The rows and columns of an array that are read.
 #[derive(Clone)]
