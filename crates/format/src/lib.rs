@@ -22,6 +22,7 @@ pub mod folder;
 pub mod fragment;
 pub mod generic_tile;
 pub mod group;
+pub mod hex;
 pub mod metadata;
 pub mod name;
 mod packed_ranges;

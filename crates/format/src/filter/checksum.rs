@@ -12,6 +12,7 @@ use sha2::digest::{Digest, Output};
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
+use crate::hex::hex;
 
 /// The digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,6 @@ fn check_slices<D: Digest>(what: &str, entries: &[u8], bytes: &[u8]) -> Result<(
 }
 
 fn mismatch<D: Digest>(what: &str, stored: &[u8], computed: &Output<D>) -> Error {
-    let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     Error::damaged(format!("the checksum of the {what} is {}, stored is {}", hex(computed), hex(stored)))
 }
 

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 
 use tilefs_export::{Field, npy, number};
 use tilefs_format::datatype::Datatype;
+use tilefs_format::hex::hex;
 use tilefs_format::schema::{ArraySchema, Layout};
 use tilefs_reader::array::Array;
 use tilefs_reader::array::sparse::RowCount;
@@ -31,7 +32,6 @@ use crate::cells::FieldId;
 use crate::cells::axis_summary::AxisSummary;
 use crate::fields::FieldFolder;
 use crate::node::ExtendedAttributes;
-use crate::node::hex::hex;
 use crate::wording::filters::pipeline_text;
 
 /// Returns the attributes of the file of a variable-length field's offsets: one more than there are cells.

@@ -15,6 +15,7 @@
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
+use tilefs_format::hex::hex;
 
 use tilefs_storage::percent;
 
@@ -173,7 +174,7 @@ fn shortened(escaped: String, name: &[u8]) -> String {
     if escaped.len() <= LONGEST {
         return escaped;
     }
-    let digits: String = Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex(&Sha256::digest(name)[..8]);
     // Also leaves space for the number of a repetition: `%~` and ten digits.
     let mut end = LONGEST - 2 * MARK.len() - digits.len() - 10;
     while !escaped.is_char_boundary(end) {

@@ -8,6 +8,7 @@
 use serde_json::{Map, Value, json};
 use tilefs_export::Labels;
 use tilefs_format::datatype::Datatype;
+use tilefs_format::hex::hex;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, DimensionLabel, Layout};
 use tilefs_format::text::is_text;
@@ -18,7 +19,6 @@ use tilefs_select::time;
 use super::description::{CellsSummary, Description};
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
-use crate::node::hex::hex;
 use crate::views::files::FileFacts;
 use crate::wording::filters::pipeline_json;
 use crate::wording::value::{scalar_json, text_json, values_json, with_large_integers_as_text};

@@ -4,11 +4,11 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value, json};
 use tilefs_export::number;
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::hex::hex;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
 use tilefs_format::time_text;
 
-use crate::node::hex::hex;
 use crate::node::quoting::quoted;
 
 /// Formats consecutive values of one type: `1, 2, 3`, `"text"`, `0x00ff`. Beyond `most` values or characters, dots
