@@ -1,5 +1,5 @@
 //! Parsers for the TileDB storage format, one file per on-disk structure, and decoders for its filters ([`filter`]).
-//! Bytes in, structs out, no I/O.
+//! Bytes in, structs out, no I/O. Stored values are shown by [`text`], [`time_text`] with its [`calendar`], and [`hex`].
 //!
 //! Integers are little-endian and packed. Every parser checks each length, count and offset before it uses it or
 //! allocates by it; its errors name the field and the offset.
