@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::cursor::Cursor;
-use super::datatype::{Datatype, Kind};
+use super::datatype::Kind;
 use super::pipeline::Pipeline;
 use super::scalar::Range;
 use super::version::check_version;

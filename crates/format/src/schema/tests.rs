@@ -1,6 +1,7 @@
 //! Tests of schema parsing: written schemas are read back, and wrong ones are refused.
 
 use super::*;
+use crate::datatype::Datatype;
 use crate::pipeline::Filter;
 use crate::scalar::Scalar;
 use proptest::prelude::*;
