@@ -14,7 +14,7 @@ use crate::context::ProcessContext;
 
 /// An array in each process that reads it.
 pub struct OpenedArray {
-    context: Arc<ProcessContext>,
+    pub context: Arc<ProcessContext>,
     array: PerProcess<Opened>,
 }
 

@@ -326,7 +326,7 @@ impl OpenedLater for MemberFolder {
         let opened = folder_of_member(&self.group, &self.path, &self.options)?;
         self.group.check_in_place()?;
         cancellation::check()?;
-        Ok(self.opened.get_or_init(|| opened).folder())
+        Ok(self.opened.get_or_init(|| opened).as_folder())
     }
 
     fn modified_before(&self) -> SystemTime {

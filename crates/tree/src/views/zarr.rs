@@ -22,7 +22,6 @@ use crate::node::listing::Sizing;
 use crate::node::names::OF_GROUPS;
 use crate::node::quoting::{literal, shell_word};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
-use crate::views::builder::FolderBuilder;
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::view::{Add, Job, Shown, Task, View};
