@@ -90,6 +90,8 @@ want openssl openssl
 want systemd-analyze systemd
 want bcftools bcftools
 want tabix tabix
+want plink1.9 plink1.9
+want plink2 plink2
 /usr/bin/python3 -c 'import pysam' 2>/dev/null || packages="$packages python3-pysam"
 want rsync rsync
 want curl curl

@@ -327,6 +327,11 @@ fn overviews_are_those_that_gdal_makes() {
 }
 
 #[test]
+fn images_with_tiles_are_cloud_optimized() {
+    made_and_checked("numpy, rasterio, rio_cogeo, tiledb", "cog_files.py");
+}
+
+#[test]
 fn ome_zarr_opens_pyramids_of_pictures() {
     made_and_checked("numpy, tiledb, zarr, dask.array, ome_zarr.reader", "ngff_files.py");
 }

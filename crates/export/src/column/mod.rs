@@ -9,6 +9,7 @@ pub mod dataset;
 pub mod extension;
 #[doc(hidden)]
 pub mod microseconds;
+pub mod planar;
 mod statistics;
 pub(crate) mod validity;
 

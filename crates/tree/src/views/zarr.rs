@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
+use tilefs_export::column::planar::with_channels;
 use tilefs_export::zarr::second::{self, ONLY_CHUNK};
 use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, ZarrVersion};
 use tilefs_format::error::{Error, Result};
@@ -35,6 +36,9 @@ pub const ZARR2: &str = "zarr2";
 /// The name under which a group records why it is not annotated data.
 pub const ANNOTATED: &str = "AnnData";
 
+/// The name under which a group records why adjacent samples have no axis of their own.
+const CHANNELS: &str = "channels";
+
 /// Maximum number of listed chunks along an axis; the others are found by name.
 const MAX_LISTED: u64 = 1 << 18;
 
@@ -56,7 +60,7 @@ pub static ZARR_VIEW: View = View {
                 builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
             }
         }
-        builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW, folder(fields, form, ZarrVersion::Third));
+        builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW, folder(fields, is_slice, ZarrVersion::Third));
     }),
     commands: &[(Task::Chunks, open)],
     ..View::PLAIN
@@ -72,7 +76,7 @@ pub static ZARR2_VIEW: View = View {
     holds_values: true,
     shown: Shown::WithAll,
     add: Add::Whole(|builder, fields, is_slice| {
-        let folder = folder(fields, form(fields, is_slice), ZarrVersion::Second);
+        let folder = folder(fields, is_slice, ZarrVersion::Second);
         builder.add_unlisted_whole(ZARR2, second::GROUP, &ZARR2_VIEW, folder);
     }),
     ..View::PLAIN
@@ -92,9 +96,11 @@ fn form(fields: &FieldFolder, is_slice: bool) -> Option<ZarrForm> {
 }
 
 /// Returns the folder of the Zarr group of an array, or of a slice of it.
-fn folder(fields: &FieldFolder, form: Option<ZarrForm>, version: ZarrVersion) -> Arc<dyn Folder> {
+fn folder(fields: &FieldFolder, is_slice: bool, version: ZarrVersion) -> Arc<dyn Folder> {
+    let form = form(fields, is_slice);
     let this = fields.clone();
-    let make = move || Ok(group_folder(&Arc::new(group(&this, form)?), version, this.modified));
+    let samples = fields.form.samples.filter(|_| !is_slice);
+    let make = move || Ok(group_folder(&Arc::new(group(&this, form, samples)?), version, this.modified));
     let whole = Arc::new(LazyFolder::new(fields.modified, make));
     match fields.schema().is_sparse() {
         true => Arc::new(ZarrOfTable { fields: fields.clone(), version, is_annotated: form.is_some(), whole }),
@@ -152,7 +158,7 @@ impl Folder for ZarrOfTable {
             let (fields, outline) = (self.fields.clone(), zarr::Node::Group(Arc::new(outline)));
             let make = move || match Self::uncounted_rows(&fields)? {
                 Some(_) => Ok((outline.own_text(file), false)),
-                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None)?)).text(file), true)),
+                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None, None)?)).text(file), true)),
             };
             return Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified(), make)))));
         }
@@ -214,13 +220,24 @@ impl Folder for UncountedMember {
     }
 }
 
-/// Returns the group of an array, with the reason why it is not in this form.
-fn group(fields: &FieldFolder, form: Option<ZarrForm>) -> Result<zarr::Group> {
+/// Returns the group of an array, with the reason why it is not in this form. `samples` adjacent values of a pixel have an
+/// axis of their own.
+fn group(fields: &FieldFolder, form: Option<ZarrForm>, samples: Option<u64>) -> Result<zarr::Group> {
     let reason = match form.map(|form| (form.make)(fields.subarray.array())).transpose()? {
         Some(Ok(group)) => return Ok(group),
         Some(Err(reason)) => Some(reason),
         None => None,
     };
+    if let Some(samples) = samples {
+        return Ok(match with_channels(columns(fields)?, samples) {
+            Ok(columns) => zarr::zarr(&columns),
+            Err(reason) => {
+                let mut group = zarr::zarr(&columns(fields)?);
+                group.leave_out(CHANNELS, reason.to_string());
+                group
+            }
+        });
+    }
     let mut group = zarr::zarr(&columns(fields)?);
     if let Some(reason) = reason {
         group.leave_out(ANNOTATED, reason.to_string());

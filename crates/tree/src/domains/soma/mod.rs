@@ -105,7 +105,7 @@ pub fn array_form(schema: &ArraySchema) -> Option<ArrayForm> {
         },
         Element::DenseMatrix => return None,
     };
-    Some(ArrayForm { zarr: Some(zarr), table: None })
+    Some(ArrayForm { zarr: Some(zarr), ..ArrayForm::default() })
 }
 
 /// A data frame, and the number of rows of its array.
