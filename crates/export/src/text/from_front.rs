@@ -47,7 +47,7 @@ impl Forward for FromFront {
         let parts = for_all(threads::decoding(), |number| {
             let first = self.at.row.saturating_add(number as u64 * share);
             let start = if number == 0 { self.at } else { Position::before_row(first) };
-            some(&*self.table, start, first.saturating_add(share).min(self.table.rows()))
+            some(&self.table, start, first.saturating_add(share).min(self.table.rows()))
         })?;
         let mut before = self.at;
         for (start, part, after) in parts {

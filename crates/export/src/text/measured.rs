@@ -151,7 +151,7 @@ impl Measured {
             let parts = (PARTS_OF_THREAD * threads::decoding()).min(usize::try_from(parts_left).unwrap_or(usize::MAX));
             let measured = for_all(parts, |number| {
                 let start = (first + number as u64 * ROWS_AT_A_TIME).min(table.rows());
-                measure(&*table, start, (start + ROWS_AT_A_TIME).min(table.rows()))
+                measure(&table, start, (start + ROWS_AT_A_TIME).min(table.rows()))
             })?;
             for (part, part_length) in measured {
                 for Checkpoint { place, position } in part.checkpoints {
