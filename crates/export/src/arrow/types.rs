@@ -7,7 +7,7 @@ use tilefs_format::text::is_utf8;
 use tilefs_format::time_unit::TimeUnit;
 
 use super::schema::{ArrowField, ArrowTimeUnit, DataType};
-use crate::calendar;
+use crate::cf;
 use crate::column::validity::Validity;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
@@ -15,6 +15,7 @@ use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
+use tilefs_format::calendar;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,13 +218,7 @@ pub fn value_type(datatype: Datatype) -> DataType {
 
 /// Returns the conversion to days since 1970 of dates in days or coarser units.
 fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
-    match datatype.time_unit().filter(|_| datatype.is_datetime())? {
-        TimeUnit::Year => Some(calendar::days_of_years),
-        TimeUnit::Month => Some(calendar::days_of_months),
-        TimeUnit::Week => Some(|weeks| weeks.checked_mul(7)),
-        TimeUnit::Day => Some(Some),
-        _ => None,
-    }
+    if datatype == Datatype::DateTimeDay { Some(Some) } else { cf::days_of(datatype) }
 }
 
 /// Returns whether the dates of a column are stored as days of 32 bits: unless it is known that some do not fit.

@@ -359,7 +359,8 @@ impl Column {
 /// The elements of cells that are lists: texts, or numbers of which any can be null.
 #[derive(Clone)]
 pub struct Elements {
-    /// Texts: for n elements, n + 1 byte offsets into the values, as those of cells. `None` for numbers.
+    /// For texts, the position in the values, in bytes, at which each element begins, and the end of the last element.
+    /// `None` for numbers, which all have the same size.
     pub offsets: Option<Offsets>,
     /// One byte per element, 0 for null. A null number still has a value; a null text is empty.
     pub validity: Arc<dyn Content>,

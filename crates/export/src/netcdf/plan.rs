@@ -87,7 +87,8 @@ pub enum Meaning {
     Booleans,
     /// The last dimension is that of the characters of a text.
     Characters,
-    /// Strings. `offsets` has the start of each in the content and the end of the last, in bytes, `u64` little-endian.
+    /// Strings, which lie end to end in the content. `offsets` has the byte at which each string begins, and the end of
+    /// the last string.
     Strings { offsets: Offsets },
 }
 

@@ -382,7 +382,8 @@ impl PlanBuilder {
         }
     }
 
-    /// Adds the offsets of the values of each cell, and the final end.
+    /// Adds the variable `NAME_offsets`: the byte at which the values of each cell begin in `NAME`, and the end of the
+    /// last cell's values.
     fn offsets(&mut self, name: &str, column: &Column, offsets: &Offsets) -> FormatResult<()> {
         let offsets_name = self.names.give(&format!("{name}_offsets"));
         let dimension = self.names.give(&format!("{name}_offset"));

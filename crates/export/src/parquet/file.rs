@@ -52,10 +52,11 @@ pub struct ParquetFile {
 struct Places {
     /// The start of the space reserved for each chunk, and the end of the last chunk's space.
     starts: Vec<u64>,
-    /// For each column of variable length, the start of each group's values (in bytes, or in list elements), and the
-    /// end of the last group's values; empty for other columns.
+    /// For each column of variable length, where the values of each row group begin among all values, and where the
+    /// values of the last group end. Lists are counted in elements, other values in bytes. Empty for other columns.
     offsets: Vec<Vec<u64>>,
-    /// The same for each column of lists of texts, in bytes of the texts; empty for other columns.
+    /// For each column of lists of texts, where the texts of each row group begin among the bytes of all texts, and
+    /// where the texts of the last group end. Empty for other columns.
     texts: Vec<Vec<u64>>,
 }
 

@@ -7,13 +7,13 @@ use tilefs_format::time_unit::TimeUnit;
 
 use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::arrow::types::{as_days, bytes_type, code_labels, element_type, label_type, value_type};
-use crate::calendar;
 use crate::column::validity::Validity;
 use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
+use tilefs_format::calendar;
 
 /// The physical types, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub enum PageLayout {
     List { values: u64, size: u64 },
     /// A list of values of `size` bytes per cell. Lists can be null, and their lengths can vary.
     VaryingList { size: u64 },
-    /// A list per cell, of numbers of `size` bytes or, if `size` is 0, of texts with their lengths. The list and its
-    /// elements can be null.
+    /// A list per cell. The list can be null, and so can each of its elements: a number of `size` bytes, or if `size` is
+    /// 0, a text after its length.
     Elements { size: u64 },
 }
 

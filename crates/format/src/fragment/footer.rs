@@ -2,7 +2,7 @@
 
 use std::ops::Range as ByteRange;
 
-use super::Field;
+use super::FragmentField;
 use super::facts::{FragmentFacts, counts, parse_ranges};
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
@@ -174,7 +174,7 @@ impl FragmentFooter {
     }
 
     /// Returns the record of a field; `None` if the fragment has no such field.
-    pub fn record(&self, field: Field) -> Option<&FieldRecord> {
+    pub fn record(&self, field: FragmentField) -> Option<&FieldRecord> {
         self.records.get(self.facts.slot(field)?)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_format::enumeration::Enumeration;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
@@ -224,7 +224,7 @@ impl Array {
     /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] if the fragment has the attribute with another cell size,
     /// which happens when an attribute was dropped and added again.
     pub(crate) fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
-        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        let field = FragmentField::Attribute(self.own_attribute(fragment, attribute)?);
         self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
     }
 
@@ -233,7 +233,7 @@ impl Array {
     /// # Errors
     /// As [`Array::attribute_tiles`].
     pub(crate) fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
-        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        let field = FragmentField::Attribute(self.own_attribute(fragment, attribute)?);
         let wanted = &self.schema.attributes[attribute];
         self.folder.var_tiles(self.number(fragment), field, wanted.datatype.size()).in_field(&wanted.name)
     }
@@ -271,7 +271,7 @@ impl Array {
                 return Ok(None);
             }
             let extremes = self.folder.extremes(self.number(fragment)).in_array(self.path())?;
-            let slot = self.outline(fragment)?.facts.slot(Field::Attribute(number));
+            let slot = self.outline(fragment)?.facts.slot(FragmentField::Attribute(number));
             let extremes = extremes.as_ref().and_then(|extremes| extremes.get(slot?));
             let integer = |value: &[u8]| match Scalar::parse(wanted.datatype, value) {
                 Ok(Scalar::Signed(value)) => Some(i128::from(value)),

@@ -20,12 +20,12 @@ use tilefs_reader::array::dense::{
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
 use tilefs_reader::array::{LabelArray, ValueBounds};
+use tilefs_select::SelectableLabel;
+use tilefs_select::{self as select, Addressing, DimensionBounds};
 use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
 use crate::cells::{FieldId, Subarray};
-use crate::select::SelectableLabel;
-use crate::select::{self, Addressing, DimensionBounds};
 
 /// Maximum length of a file.
 const MAX_FILE: u64 = i64::MAX as u64;

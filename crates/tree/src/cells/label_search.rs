@@ -15,12 +15,12 @@ use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::search::partition_point;
+use tilefs_select::DimensionBounds;
+use tilefs_select::{Label, SelectableLabel};
 use tilefs_threads::cancellation;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, column, describe_field};
-use crate::select::DimensionBounds;
-use crate::select::{Label, SelectableLabel};
 
 /// Maximum number of unordered labels that are searched.
 const MAX_SEARCHED: u64 = 1 << 26;

@@ -19,9 +19,8 @@ use tilefs_reader::array::Array;
 pub use tilefs_reader::array::FieldId;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_select::{self as select, Addressing};
 use tilefs_storage::EntryKey;
-
-use crate::select::{self, Addressing};
 
 /// Returns the description of a field for the formats, under `name`.
 pub fn describe_field(field: FieldId, schema: &ArraySchema, name: &str) -> Field {

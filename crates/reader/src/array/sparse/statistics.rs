@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
-use super::rows::segments::{RowSegment, Rows};
+use super::rows::segments::{RowSegment, VisitedRows};
 use super::select::cells::TileCells;
 use super::view::SparseView;
 use crate::array::FieldId;
@@ -131,10 +131,10 @@ impl SparseView {
     ) -> Result<()> {
         let cells = &self.query()?.cells;
         self.map()?.for_each(rows.start, rows.end - rows.start, |rows| match rows {
-            Rows::CellSlab { fragment, position, rows } => {
+            VisitedRows::CellSlab { fragment, position, rows } => {
                 cells[fragment as usize].for_each_tile(position, rows, |_, cells| visit(fragment as usize, cells, true))
             }
-            Rows::Interleaved(interleaved) => {
+            VisitedRows::Interleaved(interleaved) => {
                 let all: u64 = interleaved.parts.iter().map(|part| part.cells).sum();
                 let are_rows = interleaved.rows == all;
                 interleaved.parts.iter().filter(|part| part.cells > 0).try_for_each(|part| {
@@ -143,7 +143,7 @@ impl SparseView {
                         .for_each_tile(part.position, part.cells, |_, cells| visit(fragment, cells, are_rows))
                 })
             }
-            Rows::Scattered(addresses) => addresses.iter().try_for_each(|address| {
+            VisitedRows::Scattered(addresses) => addresses.iter().try_for_each(|address| {
                 let fragment = address.fragment() as usize;
                 let cell = cells[fragment].at(address.position(), 1);
                 visit(fragment, cell.ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?, true)

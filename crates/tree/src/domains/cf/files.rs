@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::hdf5::Form;
+use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 
 use crate::domains::cf::GroupDataset;
@@ -36,6 +37,7 @@ pub fn files(dataset: &Arc<GroupDataset>, modified: SystemTime) -> Result<FixedF
     for name in [NETCDF, NETCDF4, HDF5] {
         folder.add(name, Node::Folder(Arc::new(file_folder(dataset, name, modified))));
     }
-    folder.add(ZARR, Node::Folder(Arc::new(group_folder(&Arc::new(dataset.zarr()?), modified))));
+    let zarr = group_folder(&Arc::new(dataset.zarr()?), ZarrVersion::Third, modified);
+    folder.add(ZARR, Node::Folder(Arc::new(zarr)));
     Ok(folder)
 }

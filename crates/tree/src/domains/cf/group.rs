@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
@@ -77,10 +78,11 @@ impl GroupDomain for CfGroup {
         Ok(())
     }
 
-    fn zarr(&self, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
+    fn zarr(&self, version: ZarrVersion, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
         let folder = match self.dataset()? {
             Some(dataset) => {
-                Some(Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.shown.modified)) as Arc<dyn Folder>)
+                let folder = group_folder(&Arc::new(dataset.zarr()?), version, self.shown.modified);
+                Some(Arc::new(folder) as Arc<dyn Folder>)
             }
             None => None,
         };

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tilefs_export::calendar;
 use tilefs_export::number;
 use tilefs_export::{Column, Field, Metadatum};
+use tilefs_format::calendar;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_format::text;
