@@ -75,6 +75,8 @@ want gdalinfo gdal-bin
 want chromium chromium
 want ncdump netcdf-bin
 want h5dump hdf5-tools
+want ncrcat nco
+want cdo cdo
 want Rscript r-base-core
 want gfortran gfortran
 # Look for `identify`, because other packages have a program called `convert`, too.
@@ -90,6 +92,8 @@ want openssl openssl
 want systemd-analyze systemd
 want bcftools bcftools
 want tabix tabix
+want plink1.9 plink1.9
+want plink2 plink2
 /usr/bin/python3 -c 'import pysam' 2>/dev/null || packages="$packages python3-pysam"
 want rsync rsync
 want curl curl

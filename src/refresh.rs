@@ -24,7 +24,7 @@ pub struct Triggered(Receiver<()>);
 
 /// The outcome of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refreshed {
+pub enum RefreshOutcome {
     /// The current state is visible.
     Done,
     /// The storage did not answer; try again soon.
@@ -49,9 +49,9 @@ impl RefreshTrigger {
 
 impl Triggered {
     /// Calls `refresh` on demand and, if an interval is given, after each interval, until it returns
-    /// [`Refreshed::Ended`] or all triggers are dropped. Blocks, because storage may hang: run it on a thread of its
+    /// [`RefreshOutcome::Ended`] or all triggers are dropped. Blocks, because storage may hang: run it on a thread of its
     /// own.
-    pub fn run(self, interval: Option<Duration>, mut refresh: impl FnMut() -> Refreshed) {
+    pub fn run(self, interval: Option<Duration>, mut refresh: impl FnMut() -> RefreshOutcome) {
         let mut retry: Option<Duration> = None;
         loop {
             let received = match interval.into_iter().chain(retry).min() {
@@ -62,9 +62,9 @@ impl Triggered {
                 return;
             }
             retry = match refresh() {
-                Refreshed::Done => None,
-                Refreshed::Failed => Some(retry.map_or(RETRY, |before| (2 * before).min(MAX_RETRY))),
-                Refreshed::Ended => return,
+                RefreshOutcome::Done => None,
+                RefreshOutcome::Failed => Some(retry.map_or(RETRY, |before| (2 * before).min(MAX_RETRY))),
+                RefreshOutcome::Ended => return,
             };
             thread::sleep(PAUSE);
             if retry.is_some() {
@@ -84,13 +84,13 @@ mod tests {
         let (trigger, triggered) = channel();
         trigger.trigger();
         trigger.trigger();
-        let mut outcomes = [Refreshed::Failed, Refreshed::Failed, Refreshed::Done].into_iter();
+        let mut outcomes = [RefreshOutcome::Failed, RefreshOutcome::Failed, RefreshOutcome::Done].into_iter();
         let mut count = 0;
         triggered.run(None, || {
             count += 1;
             // After a success the loop waits for a trigger, which the test sends below.
-            let outcome = outcomes.next().unwrap_or(Refreshed::Ended);
-            if outcome == Refreshed::Done {
+            let outcome = outcomes.next().unwrap_or(RefreshOutcome::Ended);
+            if outcome == RefreshOutcome::Done {
                 trigger.trigger();
             }
             outcome
@@ -102,6 +102,6 @@ mod tests {
     fn refreshing_ends_with_the_last_trigger() {
         let (trigger, triggered) = channel();
         drop(trigger);
-        triggered.run(None, || Refreshed::Done);
+        triggered.run(None, || RefreshOutcome::Done);
     }
 }

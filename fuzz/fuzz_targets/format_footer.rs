@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs_format::fragment::{Field, FieldFiles, FragmentFooter, footer_range, schema_name};
+use tilefs_format::fragment::{FragmentField, FieldFiles, FragmentFooter, footer_range, schema_name};
 use tilefs_fuzz::schema_and_rest::split;
 
 fuzz_target!(|data: &[u8]| {
@@ -19,9 +19,9 @@ fuzz_target!(|data: &[u8]| {
     let tiles = facts.tile_count(&schema).unwrap();
     assert!(facts.cells_in_tile(&schema, tiles).is_none());
     facts.cells_in_tile(&schema, 0);
-    let dimensions = (0..=schema.dimensions.len()).map(Field::Dimension);
-    let fields = (0..=schema.attributes.len()).map(Field::Attribute).chain(dimensions);
-    let others = [Field::Coordinates, Field::Timestamps, Field::DeleteTimestamps, Field::DeleteConditionIndex];
+    let dimensions = (0..=schema.dimensions.len()).map(FragmentField::Dimension);
+    let fields = (0..=schema.attributes.len()).map(FragmentField::Attribute).chain(dimensions);
+    let others = [FragmentField::Coordinates, FragmentField::Timestamps, FragmentField::DeleteTimestamps, FragmentField::DeleteConditionIndex];
     for field in fields.chain(others) {
         assert_eq!(facts.slot(field).is_some(), footer.record(field).is_some());
         if let Ok(files) = FieldFiles::of(field, facts.version, &schema) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tilefs_export::column::computed::{CellKind, Cells, Notation};
 use tilefs_vcf::{
-    BcfHeader, BcfRecords, Contigs, FileRecord, Header, Line, MergedFile, Merger, Record, sample_numbers,
+    BcfHeader, BcfRecords, Contigs, FileRecord, Header, Line, LineRule, MergedFile, Merger, Record, sample_numbers,
 };
 use tilefs_vcf::{Definitions, FieldColumns, FieldKind, push_alleles, push_filters, push_id};
 
@@ -109,8 +109,14 @@ fuzz_target!(|data: &[u8]| {
     let third = Record { info: other.info, alleles: other.alleles, id: other.id, ..record };
     let header = Arc::new(header);
     let file = |sample: &[u8]| MergedFile { header: header.clone(), sample: Some(sample.to_vec()) };
-    let Ok(merger) = Merger::new(vec![file(b"a"), file(b"b")]) else { return };
-    let records = [(0, record), (0, third), (1, other)].map(|(file, record)| FileRecord { file, record });
+    for rule in [LineRule::SharedAllele, LineRule::SameKind] {
+        let Ok(merger) = Merger::new(vec![file(b"a"), file(b"b")], rule) else { return };
+        check_merged(&merger, contig, [(0, record), (0, third), (1, other)]);
+    }
+});
+
+fn check_merged(merger: &Merger, contig: &[u8], records: [(usize, Record<'_>); 3]) {
+    let records = records.map(|(file, record)| FileRecord { file, record });
     let bcf = merger.head().and_then(|head| BcfHeader::new(&head, &[contig.to_vec()]));
     let mut bcf = bcf.as_ref().ok().map(BcfRecords::new);
     let _ = merger.lines().for_each_line(&records, |line| {
@@ -123,4 +129,4 @@ fuzz_target!(|data: &[u8]| {
         }
         Ok(())
     });
-});
+}

@@ -59,6 +59,23 @@ pub struct Opening {
 
     #[command(flatten)]
     cloud: Cloud,
+
+    #[command(flatten)]
+    pub logging: Logging,
+}
+
+/// Options of the commands that show an array or a group as a tree.
+#[derive(Debug, Args)]
+pub struct TreeArguments {
+    #[command(flatten)]
+    slices: NamedSlices,
+
+    /// Also list these views in directories; separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = shown_views())]
+    show: Vec<ShownViews>,
+
+    #[command(flatten)]
+    pub opening: Opening,
 }
 
 /// Options for arrays in object stores.
@@ -117,14 +134,6 @@ pub struct NamedSlices {
 
 /// The name of all views together.
 const ALL_VIEWS: &str = "all";
-
-/// Optional views that directories list.
-#[derive(Debug, Args)]
-pub struct Views {
-    /// Also list these views in directories; separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = shown_views())]
-    show: Vec<ShownViews>,
-}
 
 /// Logging options.
 #[derive(Debug, Args)]
@@ -204,6 +213,19 @@ impl Opening {
     }
 }
 
+impl TreeArguments {
+    /// Converts to the library's options, as [`Opening::options`].
+    pub fn options(&self) -> Result<OpenOptions, Failure> {
+        let shown = self.show.iter().fold(ShownViews::NONE, ShownViews::and);
+        Ok(OpenOptions { shown, ..self.opening.options(&self.slices)? })
+    }
+
+    /// Starts the log on standard error.
+    pub fn start_log(&self) {
+        self.opening.logging.start();
+    }
+}
+
 /// The value of `--index-dir` that disables the index.
 const NO_INDEX: &str = "none";
 
@@ -280,12 +302,6 @@ impl NamedSlices {
         self.samples_file.iter().try_for_each(|file| lists.add_samples(file))?;
         self.regions_file.iter().try_for_each(|file| lists.add_regions(file))?;
         Ok(lists)
-    }
-}
-
-impl Views {
-    pub fn shown(&self) -> ShownViews {
-        self.show.iter().fold(ShownViews::NONE, ShownViews::and)
     }
 }
 

@@ -13,7 +13,7 @@ use tilefs_threads as threads;
 
 use super::inodes::Outdated;
 use super::server::Server;
-use crate::refresh::{RefreshTrigger, Refreshed, Triggered};
+use crate::refresh::{RefreshOutcome, RefreshTrigger, Triggered};
 
 /// Refreshes a mount on demand and periodically.
 pub struct Refresher {
@@ -63,10 +63,10 @@ impl RefreshWorker {
         triggered.run(interval, || match refresh() {
             Some(Ok(outdated)) => {
                 outdated.iter().for_each(|outdated| tell_the_kernel(&notifier, outdated));
-                Refreshed::Done
+                RefreshOutcome::Done
             }
-            Some(Err(_)) => Refreshed::Failed,
-            None => Refreshed::Ended,
+            Some(Err(_)) => RefreshOutcome::Failed,
+            None => RefreshOutcome::Ended,
         });
     }
 }

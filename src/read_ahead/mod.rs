@@ -12,6 +12,7 @@
 
 mod pattern;
 mod queue;
+mod reader;
 mod unread;
 
 use std::collections::VecDeque;
@@ -19,18 +20,18 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tilefs_export::Content;
 use tilefs_reader::read::Output;
 use tilefs_reader::statistics::{Counter, Statistic, Value};
 use tilefs_threads as threads;
-use tilefs_threads::cancellation::Token;
 
 use pattern::{PIECE, Pattern, Shape};
 use queue::{PrefetchJob, Queue};
-use unread::Unread;
+pub use reader::Reader;
+use reader::lock;
 
 /// The limits of the prefetched bytes of all readers together, so that the cache holds these bytes until they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,21 +78,6 @@ struct PrefetchCounts {
     used: Counter,
     /// Bytes that were never read, because the reader moved elsewhere or closed the file.
     wasted: Counter,
-}
-
-/// Prefetch state of one open file.
-pub struct Reader {
-    content: Arc<dyn Content>,
-    pattern: Mutex<Pattern>,
-    /// Incremented whenever earlier expectations become obsolete.
-    generation: AtomicU64,
-    /// Number of bytes read so far.
-    served: AtomicU64,
-    /// Range of the last read.
-    last: Mutex<Range<u64>>,
-    unread: Mutex<Unread>,
-    /// Cancelled when the file is closed, which stops its prefetching.
-    token: Token,
 }
 
 impl ReadAhead {
@@ -230,38 +216,6 @@ impl Drop for ReadAhead {
     }
 }
 
-impl Reader {
-    /// Creates a reader that has not read yet.
-    fn new(content: Arc<dyn Content>) -> Self {
-        Reader {
-            content,
-            pattern: Mutex::default(),
-            generation: AtomicU64::new(0),
-            served: AtomicU64::new(0),
-            last: Mutex::default(),
-            unread: Mutex::default(),
-            token: Token::new(),
-        }
-    }
-
-    /// Returns the file's content.
-    pub fn content(&self) -> &dyn Content {
-        &*self.content
-    }
-
-    /// Returns how many bytes the reader will read before it reaches the first range: the gap between the last read and
-    /// that range. Returns 0 for strides.
-    fn bytes_before(&self, ranges: &[Range<u64>]) -> u64 {
-        let last = lock(&self.last).clone();
-        let is_stride = ranges.len() > 1 && ranges[0].end != ranges[1].start && ranges[1].end != ranges[0].start;
-        match ranges.first() {
-            Some(first) if !is_stride && first.start >= last.end => first.start - last.end,
-            Some(first) if !is_stride && first.end <= last.start => last.start - first.end,
-            _ => 0,
-        }
-    }
-}
-
 /// Runs a worker until the queue closes; the spare worker (`is_spare`) takes only urgent jobs.
 fn work(queue: &Queue, counts: &PrefetchCounts, is_spare: bool) {
     while let Some(job) = queue.next(is_spare) {
@@ -274,10 +228,6 @@ fn work(queue: &Queue, counts: &PrefetchCounts, is_spare: bool) {
             let _ = catch_unwind(AssertUnwindSafe(read));
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

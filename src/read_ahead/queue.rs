@@ -6,7 +6,7 @@ use std::time::Duration;
 use tilefs_threads::sync::atomic::Ordering;
 use tilefs_threads::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::Reader;
+use super::reader::Reader;
 
 /// Maximum number of queued ranges of all readers.
 const MOST_WAITING: usize = 1024;

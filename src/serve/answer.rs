@@ -11,10 +11,10 @@ use hyper::{Method, StatusCode};
 
 use super::coding::{Coding, may_be_compressed};
 use super::connection::body::Pieces;
-use super::files::{FilePieces, Part};
+use super::files::{FilePieces, ReplyPart};
 use super::folder::application;
 use super::folder::dav::{Depth, FINITE, PropertyPieces};
-use super::folder::listing::{Form, ListingPieces, Members};
+use super::folder::listing::{ListingForm, ListingPieces, Members};
 use super::folder::page;
 use super::folder::properties::Asked;
 use super::http::content_type;
@@ -162,7 +162,7 @@ impl Request<'_> {
         let range = headers.get(RANGE).filter(|_| may_be_part).and_then(|range| range.to_str().ok());
         let (status, kind, content_range, parts) = match ranges::wanted(range, length) {
             Wanted::Whole if length == 0 => (StatusCode::OK, kind.to_owned(), None, VecDeque::new()),
-            Wanted::Whole => (StatusCode::OK, kind.to_owned(), None, [Part::Range(0..length)].into()),
+            Wanted::Whole => (StatusCode::OK, kind.to_owned(), None, [ReplyPart::Range(0..length)].into()),
             Wanted::Nothing => {
                 let answer = Answer::line(StatusCode::RANGE_NOT_SATISFIABLE, "no range lies within the file");
                 return Ok(answer.with(CONTENT_RANGE, format!("bytes */{length}")));
@@ -170,7 +170,7 @@ impl Request<'_> {
             Wanted::Parts(wanted) => match &wanted[..] {
                 [one] => {
                     let range = content_range(one.start, one.end, length);
-                    (StatusCode::PARTIAL_CONTENT, kind.to_owned(), Some(range), [Part::Range(one.clone())].into())
+                    (StatusCode::PARTIAL_CONTENT, kind.to_owned(), Some(range), [ReplyPart::Range(one.clone())].into())
                 }
                 _ => {
                     let boundary = boundary(etag);
@@ -180,7 +180,7 @@ impl Request<'_> {
                 }
             },
         };
-        let total = parts.iter().map(Part::length).fold(0, u64::saturating_add);
+        let total = parts.iter().map(ReplyPart::length).fold(0, u64::saturating_add);
         let answer = match open {
             Some(open) if total > 0 => {
                 let pieces = FilePieces::new(self.site, self.path.text(), open, parts);
@@ -213,10 +213,10 @@ impl Request<'_> {
             || {
                 let members = Members::of(self.site, found, self.path.text(), false)?;
                 if self.wants_json() {
-                    return Ok(ListingPieces::new(members, Form::Json, "[".to_owned(), "\n]\n".to_owned()));
+                    return Ok(ListingPieces::new(members, ListingForm::Json, "[".to_owned(), "\n]\n".to_owned()));
                 }
                 let page = page::Page::new(self.site, self.path, &found.node, self.asked)?;
-                Ok(ListingPieces::new(members, Form::Html { query: page.query() }, page.before(), page.after()))
+                Ok(ListingPieces::new(members, ListingForm::Html { query: page.query() }, page.before(), page.after()))
             },
         )?;
         let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);
@@ -266,13 +266,13 @@ fn boundary(etag: Option<&str>) -> String {
 }
 
 /// Returns the parts of a `multipart/byteranges` body.
-fn multipart(ranges: Vec<std::ops::Range<u64>>, kind: &str, length: u64, boundary: &str) -> VecDeque<Part> {
+fn multipart(ranges: Vec<std::ops::Range<u64>>, kind: &str, length: u64, boundary: &str) -> VecDeque<ReplyPart> {
     let mut parts = VecDeque::new();
     for range in ranges {
         let place = content_range(range.start, range.end, length);
         let head = format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {place}\r\n\r\n");
-        parts.extend([Part::Bytes(head.into()), Part::Range(range)]);
+        parts.extend([ReplyPart::Bytes(head.into()), ReplyPart::Range(range)]);
     }
-    parts.push_back(Part::Bytes(format!("\r\n--{boundary}--\r\n").into()));
+    parts.push_back(ReplyPart::Bytes(format!("\r\n--{boundary}--\r\n").into()));
     parts
 }

@@ -20,7 +20,7 @@ use super::answer::answer;
 use super::connection::body::{Ongoing, ReplyBody};
 use super::connection::peer::{LOOK, Peer, Watch};
 use super::connection::workers::Workers;
-use super::http::access::{Access, Denied};
+use super::http::access::{AccessRules, Denied};
 use super::http::path::TreePath;
 use super::message::{Answer, Question};
 use super::site::Site;
@@ -47,7 +47,7 @@ pub struct Service {
     workers: Arc<Workers>,
     /// The threads for reports, which must be readable when all others are busy.
     report_workers: Arc<Workers>,
-    access: Access,
+    access: AccessRules,
     /// The origin whose pages may read, or `*`.
     cors: Option<String>,
     /// How long a client may take to send the head of a request or its body, and how long it may receive nothing of a
@@ -58,7 +58,7 @@ pub struct Service {
 }
 
 impl Service {
-    pub fn new(site: Arc<Site>, access: Access, cors: Option<String>, client_timeout: Duration) -> Arc<Self> {
+    pub fn new(site: Arc<Site>, access: AccessRules, cors: Option<String>, client_timeout: Duration) -> Arc<Self> {
         Arc::new(Service {
             site,
             workers: Arc::new(Workers::new(MOST_LONG * 2)),

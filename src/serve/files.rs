@@ -18,18 +18,18 @@ use crate::read_ahead::Reader;
 const FIRST_PIECE: u64 = SMALL as u64;
 
 /// A part of a reply.
-pub enum Part {
+pub enum ReplyPart {
     /// Bytes between ranges.
     Bytes(Bytes),
     /// A range of the file.
     Range(Range<u64>),
 }
 
-impl Part {
+impl ReplyPart {
     pub fn length(&self) -> u64 {
         match self {
-            Part::Bytes(bytes) => bytes.len() as u64,
-            Part::Range(range) => range.end.saturating_sub(range.start),
+            ReplyPart::Bytes(bytes) => bytes.len() as u64,
+            ReplyPart::Range(range) => range.end.saturating_sub(range.start),
         }
     }
 }
@@ -38,7 +38,7 @@ impl Part {
 pub struct FilePieces {
     file: Arc<ServedFile>,
     reader: Arc<Reader>,
-    parts: VecDeque<Part>,
+    parts: VecDeque<ReplyPart>,
     /// The size of the next piece.
     size: u64,
     site: Arc<Site>,
@@ -47,7 +47,7 @@ pub struct FilePieces {
 
 impl FilePieces {
     /// Creates the pieces of these parts, whose ranges lie within the file.
-    pub fn new(site: &Arc<Site>, path: String, file: Arc<ServedFile>, parts: VecDeque<Part>) -> Self {
+    pub fn new(site: &Arc<Site>, path: String, file: Arc<ServedFile>, parts: VecDeque<ReplyPart>) -> Self {
         let known = file.reader().take();
         let reader = known.unwrap_or_else(|| site.read_ahead.open(file.content.clone()));
         FilePieces { file, reader, parts, size: FIRST_PIECE, site: site.clone(), path }
@@ -72,19 +72,19 @@ impl Pieces for FilePieces {
     fn next(&mut self) -> std::result::Result<Option<Bytes>, Refusal> {
         let range = match self.parts.pop_front() {
             None => return Ok(None),
-            Some(Part::Bytes(bytes)) => return Ok(Some(bytes)),
-            Some(Part::Range(range)) => range,
+            Some(ReplyPart::Bytes(bytes)) => return Ok(Some(bytes)),
+            Some(ReplyPart::Range(range)) => range,
         };
         let end = range.end.min(range.start.saturating_add(self.size));
         if end < range.end {
-            self.parts.push_front(Part::Range(end..range.end));
+            self.parts.push_front(ReplyPart::Range(end..range.end));
         }
         self.size = if self.site.buffers.are_crowded() { FIRST_PIECE } else { (LARGE as u64).min(2 * self.size) };
         let (site, doing) = (&self.site, || format!("read of {} at {}", self.path, range.start));
         let read = site.attempt(doing, || Ok(self.read(range.start..end)?));
         if read.is_err() {
             // Keep the range, so that dropping this value ends the prefetching.
-            self.parts.push_front(Part::Range(range));
+            self.parts.push_front(ReplyPart::Range(range));
         }
         read.map(Some)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tilefs_threads as threads;
 
 use super::site::Site;
-use crate::refresh::{Refreshed, Triggered};
+use crate::refresh::{RefreshOutcome, Triggered};
 
 /// Starts the thread, which refreshes on demand and, if an interval is given, after each interval. It ends with the
 /// site.
@@ -16,9 +16,9 @@ use crate::refresh::{Refreshed, Triggered};
 /// If the system refuses a thread.
 pub fn start(site: Weak<Site>, triggered: Triggered, interval: Option<Duration>) -> io::Result<()> {
     let refresh = move || match site.upgrade().map(|site| site.refresh()) {
-        Some(Ok(())) => Refreshed::Done,
-        Some(Err(_)) => Refreshed::Failed,
-        None => Refreshed::Ended,
+        Some(Ok(())) => RefreshOutcome::Done,
+        Some(Err(_)) => RefreshOutcome::Failed,
+        None => RefreshOutcome::Ended,
     };
     threads::start("refresh", move || triggered.run(interval, refresh)).map(drop)
 }

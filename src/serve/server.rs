@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::connection::connections::Connections;
 use super::exchange::Service;
-use super::http::access::Access;
+use super::http::access::AccessRules;
 use super::listener::Listener;
 use super::refresh;
 use super::site::Site;
@@ -95,7 +95,7 @@ impl Server {
         let no_thread = |error| failed("cannot start a thread", error);
         refresh::start(Arc::downgrade(&site), triggers, options.refresh).map_err(no_thread)?;
 
-        let access = Access::new(options.token.as_deref(), is_local_only(&address, options.cors.as_deref()));
+        let access = AccessRules::new(options.token.as_deref(), is_local_only(&address, options.cors.as_deref()));
         let service = Service::new(Arc::clone(&site), access, options.cors.clone(), options.client_timeout);
         let (stop, stopped) = watch::channel(false);
         // From here on, dropping the server stops its threads.

@@ -13,7 +13,7 @@ use super::connection::buffers::Buffers;
 use super::connection::connections::Connections;
 use super::connection::counts::Counts;
 use super::http::host_paths::HostPaths;
-use super::http::refusal::{Failure, Refusal};
+use super::http::refusal::{NodeFailure, Refusal};
 use super::http::validators;
 use super::served_file::ServedFile;
 use crate::read_ahead::ReadAhead;
@@ -146,7 +146,7 @@ impl Site {
     pub fn attempt<T>(
         &self,
         doing: impl Fn() -> String,
-        work: impl FnOnce() -> std::result::Result<T, Failure>,
+        work: impl FnOnce() -> std::result::Result<T, NodeFailure>,
     ) -> std::result::Result<T, Refusal> {
         let work = || {
             let done = work()?;
@@ -156,18 +156,18 @@ impl Site {
         };
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(Failure::Absent(reason))) => {
+            Ok(Err(NodeFailure::Absent(reason))) => {
                 let reason = reason.map(|reason| self.host_paths.hide(&reason));
                 if let Some(reason) = &reason {
                     self.errors.recent().add(&doing(), reason);
                 }
                 Err(Refusal::Absent(reason))
             }
-            Ok(Err(Failure::Error(Error::Cancelled))) => Err(Refusal::Cancelled),
-            Ok(Err(Failure::Error(error @ (Error::NotFound { .. } | Error::Usage { .. })))) => {
+            Ok(Err(NodeFailure::Error(Error::Cancelled))) => Err(Refusal::Cancelled),
+            Ok(Err(NodeFailure::Error(error @ (Error::NotFound { .. } | Error::Usage { .. })))) => {
                 Err(Refusal::Absent(Some(self.host_paths.hide_in_error(&error))))
             }
-            Ok(Err(Failure::Error(error))) => {
+            Ok(Err(NodeFailure::Error(error))) => {
                 if let (Error::Missing { .. }, Some(trigger)) = (&error, &self.missing) {
                     trigger.trigger();
                 }
@@ -217,11 +217,11 @@ impl Snapshot {
     /// Returns the node at a path.
     ///
     /// # Errors
-    /// [`Failure::Absent`] if there is none, or the errors of a lookup.
-    pub fn find(&self, names: &[String]) -> std::result::Result<Found, Failure> {
+    /// [`NodeFailure::Absent`] if there is none, or the errors of a lookup.
+    pub fn find(&self, names: &[String]) -> std::result::Result<Found, NodeFailure> {
         match self.nodes.find(names)? {
             Lookup::Found(found) => Ok(found),
-            Lookup::Absent(reason) => Err(Failure::Absent(reason)),
+            Lookup::Absent(reason) => Err(NodeFailure::Absent(reason)),
         }
     }
 

@@ -36,10 +36,15 @@ fn pyarrow_reads_every_kind_of_column() {
     );
     let name = Field::new("name", Datatype::StringUtf8).with_values_per_cell(None);
     let pair = Field::new("pair", Datatype::Float32).with_values_per_cell(Some(2));
+    // Dates beyond 32-bit days, as the array's metadata tell.
+    let mut far = fixed("far", Datatype::DateTimeDay, bytes((0..rows as i64).map(|i| (i << 31).to_le_bytes())));
+    far.extremes = Some((0, (rows as i128) << 31));
     let columns = [
         fixed("count", Datatype::Int64, count.clone())
             .with_validity(Arc::new((0..rows).map(|i| (i % 2) as u8).collect::<Vec<u8>>())),
         fixed("day", Datatype::DateTimeDay, count.clone()),
+        fixed("week", Datatype::DateTimeWeek, count.clone()),
+        far,
         fixed("ns", Datatype::DateTimeNs, count.clone()),
         fixed("hours", Datatype::TimeHr, count),
         fixed("flag", Datatype::Bool, Arc::new((0..rows).map(|i| (i % 2) as u8).collect::<Vec<u8>>())),
@@ -64,7 +69,11 @@ for source in pyarrow.memory_map('cells.arrow'), open('cells.arrow', 'rb'):
     t = pyarrow.ipc.open_file(source).read_all()
     t.validate(full=True)
     assert t['count'].to_pylist() == [i - 5 if i % 2 else None for i in range(n)]
-    epoch = datetime.datetime(1970, 1, 1)
+    epoch = datetime.date(1970, 1, 1)
+    assert t['week'].to_pylist() == [epoch + datetime.timedelta(days=7 * (i - 5)) for i in range(n)]
+    assert t['far'].type == pyarrow.timestamp('s')
+    assert t['far'].cast(pyarrow.int64()).to_pylist() == [(i << 31) * 86400 for i in range(n)]
+    assert t['day'].type == t['week'].type == pyarrow.date32()
     assert t['day'].to_pylist() == [epoch + datetime.timedelta(days=i - 5) for i in range(n)]
     assert t['ns'].cast(pyarrow.int64()).to_pylist() == [i - 5 for i in range(n)]
     assert t['hours'].to_pylist() == [datetime.timedelta(hours=i - 5) for i in range(n)]

@@ -239,7 +239,7 @@ fn xarray_selects_by_the_only_dimension_of_a_sparse_array() {
 
 #[test]
 fn xarray_sees_one_dataset_in_a_group_of_tiledb_cf() {
-    made_and_looked_at("dataset_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, tiledb", "check")]);
+    made_and_looked_at("dataset_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, h5py, tiledb", "check")]);
 }
 
 #[test]
@@ -327,6 +327,11 @@ fn overviews_are_those_that_gdal_makes() {
 }
 
 #[test]
+fn images_with_tiles_are_cloud_optimized() {
+    made_and_checked("numpy, rasterio, rio_cogeo, tiledb", "cog_files.py");
+}
+
+#[test]
 fn ome_zarr_opens_pyramids_of_pictures() {
     made_and_checked("numpy, tiledb, zarr, dask.array, ome_zarr.reader", "ngff_files.py");
 }
@@ -374,7 +379,7 @@ fn queries_find_the_rows_of_a_full_scan() {
 
 #[test]
 fn parts_are_the_rows_of_the_table() {
-    made_and_checked("numpy, tiledb, duckdb, polars", "parts_files.py");
+    made_and_checked("numpy, tiledb, duckdb, polars, pyarrow.dataset, dask.dataframe", "parts_files.py");
 }
 
 #[test]

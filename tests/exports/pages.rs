@@ -24,7 +24,7 @@ struct Page {
 
 const PAGES: [Page; 8] = [
     Page { name: "single-cell", programs: &[], packages: "anndata, scipy" },
-    Page { name: "variants", programs: &["bcftools"], packages: "duckdb, tiledb" },
+    Page { name: "variants", programs: &["bcftools", "plink2"], packages: "duckdb, tiledb" },
     Page { name: "rasters", programs: &["gdalinfo"], packages: "numpy, tifffile, tiledb" },
     Page { name: "climate", programs: &["ncdump"], packages: "netCDF4, tiledb, xarray, zarr" },
     Page { name: "tables", programs: &[], packages: "duckdb, pandas, pyarrow, tiledb" },

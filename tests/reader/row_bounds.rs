@@ -1,6 +1,6 @@
-//! No value lies outside the bounds that are reported for its row, whoever wrote the array: checked for the fixtures
-//! and the larger collections (see tests/support/corpora.rs). Parquet footers have these bounds, merged over the rows
-//! of a row group, and queries skip row groups by them.
+//! No value lies outside the bounds that are reported for its row, and numbers of nulls are right, whoever wrote the
+//! array: checked for the fixtures and the larger collections (see tests/support/corpora.rs). Parquet footers have these
+//! bounds and numbers, merged over the rows of a row group, and queries skip row groups by them.
 //!
 //! `TILEFS_ARRAYS` names a folder: all arrays below it are also checked. `TILEFS_CASE=text` checks only arrays with
 //! that text in their path.
@@ -15,8 +15,9 @@ use support::columns::compare_values;
 use support::corpora::{corpus, peers};
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::{Column, Content};
-use tilefs_format::datatype::Datatype;
+use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
+use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::ValueBounds;
@@ -30,7 +31,7 @@ use tilefs_tree::{Extent, OpenOptions, open_array};
 const MOST_ROWS: u64 = 2000;
 
 #[test]
-fn no_value_lies_outside_of_the_bounds_of_its_row() {
+fn bounds_and_numbers_of_nulls_hold() {
     let mut arrays = arrays_below(tilefs_fixtures::fixtures());
     arrays.extend(arrays_below(&corpus()));
     if let Some(peers) = peers() {
@@ -47,14 +48,11 @@ fn no_value_lies_outside_of_the_bounds_of_its_row() {
     found.into_iter().for_each(|one| all.add(one));
     println!("{} folders, {} arrays opened, {} columns with bounds", arrays.len(), all.arrays, all.columns);
     println!("{} bounds hold, {} do not, {} could not be told or read", all.held, all.wrong.len(), all.refused);
+    println!("{} bounds of floats, {} numbers of nulls, {} not 0", all.floats, all.counted, all.with_nulls);
     all.wrong.iter().take(40).for_each(|wrong| println!("{wrong}"));
-    assert!(all.wrong.is_empty(), "{} bounds leave values out", all.wrong.len());
-    assert!(
-        all.held > 10_000 && all.attributes > 100 || !case.is_empty(),
-        "{} bounds, {} attributes",
-        all.held,
-        all.attributes
-    );
+    assert!(all.wrong.is_empty(), "{} bounds or numbers of nulls are wrong", all.wrong.len());
+    let has_enough = all.held > 10_000 && all.attributes > 100 && all.floats > 1000 && all.with_nulls > 10;
+    assert!(has_enough || !case.is_empty(), "too few bounds or numbers of nulls");
 }
 
 /// Bounds that exclude a value, at either end, in any of several rows.
@@ -65,8 +63,19 @@ fn bounds_that_leave_a_value_out_are_found() {
         fn bounds(&self, _rows: Range<u64>) -> Result<Option<ValueBounds>> {
             Ok(Some(self.0.clone()))
         }
+
+        fn nulls(&self, _rows: Range<u64>) -> Result<Option<u64>> {
+            Ok(Some(0))
+        }
     }
     let values: Vec<Vec<u8>> = [3i16, -4, 9].iter().map(|value| value.to_le_bytes().to_vec()).collect();
+    let not_a_number = Same(ValueBounds { least: 0f32.to_le_bytes().into(), greatest: 1f32.to_le_bytes().into() });
+    let mut found = Found::default();
+    compare("", Datatype::Float32, &[Some(&f32::NAN.to_le_bytes())], &not_a_number, 0..1, &mut found);
+    assert_eq!(found.wrong.len(), 1);
+    let mut found = Found::default();
+    compare("", Datatype::Int16, &[None], &not_a_number, 0..1, &mut found);
+    assert_eq!(found.wrong.len(), 1);
     for (least, greatest, outside) in [(-4i16, 9i16, 0), (-3, 9, 1), (-4, 8, 1), (0, 8, 2), (-4, -4, 2)] {
         let statistics =
             Same(ValueBounds { least: least.to_le_bytes().into(), greatest: greatest.to_le_bytes().into() });
@@ -87,6 +96,12 @@ struct Found {
     attributes: usize,
     /// Number of ranges of rows whose values are all within the bounds.
     held: u64,
+    /// Of these, the number of ranges of floats.
+    floats: u64,
+    /// Number of ranges of rows whose number of nulls is known.
+    counted: u64,
+    /// Of these, the number of ranges with nulls.
+    with_nulls: u64,
     /// Number of arrays and columns that could not be read.
     refused: u64,
     wrong: Vec<String>,
@@ -98,6 +113,9 @@ impl Found {
         self.columns += other.columns;
         self.attributes += other.attributes;
         self.held += other.held;
+        self.floats += other.floats;
+        self.counted += other.counted;
+        self.with_nulls += other.with_nulls;
         self.refused += other.refused;
         self.wrong.extend(other.wrong);
     }
@@ -169,8 +187,8 @@ fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &m
     let place = format!("{} {field:?}", path.display());
     let step = (rows / MOST_ROWS).max(1);
     for first in (0..rows).step_by(step as usize) {
-        // A single row, and several together.
-        for count in [1, 2 + first % 61] {
+        // A single row, several together, and all that are left.
+        for count in [1, 2 + first % 61, if rows <= MOST_ROWS { rows } else { 1 }] {
             let rows = first..(first + count).min(rows);
             let cells = cells(&column, rows.clone())?;
             let cells: Vec<Option<&[u8]>> = cells.iter().map(Option::as_deref).collect();
@@ -204,7 +222,7 @@ fn cells(column: &Column, rows: Range<u64>) -> Result<Vec<Option<Vec<u8>>>> {
     Ok(values.into_iter().enumerate().map(|(row, value)| is_valid(row).then_some(value)).collect())
 }
 
-/// Compares the cells in `rows` with the bounds that are reported for them.
+/// Compares the cells in `rows` with the bounds and the number of nulls that are reported for them.
 fn compare(
     place: &str,
     datatype: Datatype,
@@ -213,15 +231,25 @@ fn compare(
     rows: Range<u64>,
     found: &mut Found,
 ) {
+    let nulls = cells.iter().filter(|cell| cell.is_none()).count() as u64;
+    if let Ok(Some(counted)) = statistics.nulls(rows.clone()) {
+        found.counted += 1;
+        found.with_nulls += u64::from(nulls > 0);
+        if counted != nulls {
+            found.wrong.push(format!("{place} rows {rows:?}: {nulls} nulls, not {counted}"));
+        }
+    }
     let Ok(Some(ValueBounds { least, greatest })) = statistics.bounds(rows.clone()) else {
         found.refused += 1;
         return;
     };
+    let is_nan = |value: &[u8]| Scalar::parse(datatype, value).is_ok_and(|value| value.is_nan());
     let order = |a: &[u8], b: &[u8]| compare_values(datatype.name(), a, b);
-    let outside = cells
-        .iter()
-        .flatten()
-        .filter(|value| order(value, &least) == Ordering::Less || order(value, &greatest) == Ordering::Greater);
+    let is_outside = |value: &[u8]| {
+        is_nan(value) || order(value, &least) == Ordering::Less || order(value, &greatest) == Ordering::Greater
+    };
+    let outside = cells.iter().flatten().filter(|value| is_outside(value));
+    found.floats += u64::from(datatype.kind() == Kind::Float);
     let wrong: Vec<String> =
         outside.map(|value| format!("{place} rows {rows:?}: {value:?} outside of {least:?} to {greatest:?}")).collect();
     found.held += u64::from(wrong.is_empty());

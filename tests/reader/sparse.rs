@@ -15,6 +15,7 @@ use support::stored::{Copy, generic_tile};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::filter::Key;
+use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::Dimension;
 use tilefs_reader::array::sparse::{CoordinateRange, FixedColumn, Portions, RowCount, SparseView, VarColumn};
@@ -23,6 +24,20 @@ use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_storage::LocalStorage;
 use tilefs_threads as threads;
+
+#[test]
+fn rows_within_boxes_are_in_the_order_of_their_view() {
+    let path = tilefs_fixtures::fixtures().join("arrays/sparse/overlap");
+    let array = tilefs_reader::open(path).unwrap().into_array().unwrap();
+    let view = Arc::new(SparseView::new(array).unwrap());
+    let sorted = Arc::new(view.by_row_order());
+    let coordinates = |view: &Arc<SparseView>| columns_of(view).unwrap()[0].values.clone();
+    assert_ne!(coordinates(&view), coordinates(&sorted));
+    for view in [view, sorted] {
+        let all = view.within_boxes(0, |_| Ok(Descent::Enter)).unwrap();
+        assert_eq!(coordinates(&Arc::new(all)), coordinates(&view));
+    }
+}
 
 #[test]
 fn rows_are_those_of_libtiledb() {

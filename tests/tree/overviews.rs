@@ -93,10 +93,12 @@ impl Mounted {
         for (number, place) in places.as_chunks().0.iter().enumerate() {
             let mut tile = vec![0; (4 * wide * high) as usize];
             self.image.read_at(u64::from_le_bytes(*place), &mut tile).unwrap();
-            let first = number as u64 / (width / wide) * high;
+            let first = number as u64 / width.div_ceil(wide) * high;
             for (line, values) in (first..).zip(tile.chunks(4 * wide as usize)) {
                 let expected = ((line << level) as f32).to_le_bytes();
-                assert!(values.chunks(4).all(|value| value == expected), "level {level}, line {line}");
+                // A tile may be wider than the image.
+                let mut values = values.chunks(4).take(width as usize);
+                assert!(values.all(|value| value == expected), "level {level}, line {line}");
             }
         }
         self.chunks_since(before)
@@ -134,8 +136,9 @@ fn a_copy_of_the_whole_file_does_not_decode_the_array_for_each_overview() {
         mounted.image.read_at(at, &mut piece[..length]).unwrap();
         at += length as u64;
     }
-    // At most once for the image, for the overview by 2, which is not saved, and for that by 4, of which the others are made.
+    // At most once for the image, for the overview by 2, which is not saved, and for that by 4, of which the others are
+    // made; and for the smallest one, by 16, which comes first in the file.
     let chunks = mounted.chunks_since(before);
-    assert!((CHUNKS..=3 * CHUNKS).contains(&chunks), "{chunks}");
+    assert!((CHUNKS..=3 * CHUNKS + CHUNKS * LINES_OF_CHUNK / 16).contains(&chunks), "{chunks}");
     assert_eq!([2, 3, 4].map(|level| mounted.read(level)), [0; 3]);
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::{DenseReader, Metadata, RowReader};
+use tilefs_select::{Addressing, DimensionBounds};
 
 /// An array at one point in time. Clones share what was read.
 #[derive(Clone)]
@@ -50,6 +51,35 @@ impl Array {
     /// [`Error::Usage`](crate::Error::Usage) for a sparse array; any damage in a footer.
     pub fn dense(&self) -> Result<DenseReader> {
         self.0.dense()
+    }
+
+    /// Returns a reader of the rows that a selection selects, in the notation of paths in a mount: ranges for each
+    /// dimension, with both ends included, by name or in the order of the schema.
+    ///
+    /// ```
+    /// # fn main() -> tilefs_api::Result<()> {
+    /// # let path = tilefs_fixtures::fixtures().join("arrays/sparse/dim_times");
+    /// let visits = tilefs_api::open(path)?.into_array()?;
+    /// let spring = visits.select("day=2022-03..2022-05,ms=08:00..12:00")?;
+    /// # assert!(spring.count()? > 0);
+    /// for batch in spring.columns(&["v"])?.batches()? {
+    ///     let values: Vec<i32> = batch?.column("v")?.to_vec()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A date means the time that it spans, `10..` has no end, `3+7..9` are several ranges, `last` is the greatest
+    /// coordinate of the domain, and `,` separates dimensions. In texts, `%2C` is a comma, and likewise for `+ = % /`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) for a dense array, and for a text that is no selection of this array, with
+    /// the place and the reason; any damage in the R-trees.
+    pub fn select(&self, selection: &str) -> Result<RowReader> {
+        let rows = self.rows()?;
+        let dimensions = DimensionBounds::of_schema(self.schema());
+        let ranges = tilefs_select::restricted(selection, Addressing::Coordinate, &dimensions);
+        rows.select(&ranges.map_err(|error| error.into_error(selection))?)
     }
 
     /// Returns a reader of the rows of a sparse array, with all columns, dimensions first. Reads the array's footers.

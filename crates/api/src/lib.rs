@@ -21,7 +21,7 @@
 //!
 //! [`open`] opens an array or a group as of now, and [`OpenOptions`] as of another time, with a key, or with another
 //! budget of memory. [`Array::dense`] reads boxes, [`Array::rows`] reads rows in batches of columns, and
-//! [`RowReader::select`] selects among them. [`Array::metadata`] and [`Group::metadata`] read metadata, and
+//! [`Array::select`] those that a text such as `day=2020-01` selects. [`Array::metadata`] and [`Group::metadata`] read metadata, and
 //! [`Group::members`] lists a group. Everything is synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an
 //! [`Error`] that names their place.
 //!

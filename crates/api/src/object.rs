@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_format::group::MemberType;
+use tilefs_format::folder::ObjectKind;
 use tilefs_reader::Metadata;
 
 use crate::array::Array;
@@ -108,9 +108,9 @@ impl Member {
         &self.0.uri
     }
 
-    /// Returns the type that the group states; only the member itself shows its true type.
-    pub fn member_type(&self) -> MemberType {
-        self.0.member_type
+    /// Returns the kind that the group states, if it does; only the member itself shows its true kind.
+    pub fn kind(&self) -> Option<ObjectKind> {
+        self.0.kind
     }
 }
 

@@ -48,6 +48,31 @@ fn a_range_selects_the_rows_whose_coordinates_lie_in_it() {
 }
 
 #[test]
+fn a_text_selects_the_rows_that_a_path_selects() {
+    let array = open("arrays/sparse/dim_times");
+    let all = coordinates(&array, array.rows().unwrap());
+    // Days since 1970 from 1 March to 31 May 2022.
+    let spring = 19_052..=19_143;
+    let due: Vec<i64> = all.iter().filter(|day| spring.contains(*day)).copied().collect();
+    assert!(!due.is_empty() && due.len() < all.len());
+    for text in ["day=2022-03..2022-05", "2022-03+2022-04..2022-05-31", "ns=..,day=2022-03-01..2022-05"] {
+        assert_eq!(coordinates(&array, array.select(text).unwrap()), due, "{text}");
+    }
+    assert_eq!(coordinates(&array, array.select("..").unwrap()), all);
+    for (text, reason) in [
+        ("month=2022-03", "selection month=2022-03: no such dimension; there are: day, ns, ms"),
+        ("day=1999", "dimension day: no part of this lies within the domain (valid: 2022-01-08..2024-10-04)"),
+        ("day=2022-13", "dimension day: there is no such month"),
+    ] {
+        match array.select(text).err() {
+            Some(error @ Error::Usage { .. }) => assert!(error.to_string().contains(reason), "{error}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    assert!(matches!(open("arrays/dense/dim_datetime_day").select("2024").err(), Some(Error::Usage { .. })));
+}
+
+#[test]
 fn groups_lead_to_their_members() {
     let group = OpenOptions::new().open(tilefs_fixtures::fixtures().join("arrays/groups")).err();
     assert!(matches!(group, Some(Error::NotAnArray { .. })), "{group:?}");

@@ -10,7 +10,6 @@
 
 pub mod arrow;
 #[doc(hidden)]
-pub mod calendar;
 #[doc(hidden)]
 pub mod cf;
 pub mod column;

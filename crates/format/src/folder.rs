@@ -24,6 +24,25 @@ pub const GROUP_MARKER: &str = "__tiledb_group.tdb";
 /// The schema of a key-value store, a feature that TileDB had until 1.6.
 pub const KEY_VALUE_SCHEMA: &str = "__kv_schema.tdb";
 
+/// The kind of a stored object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// An array.
+    Array,
+    /// A group.
+    Group,
+}
+
+impl ObjectKind {
+    /// Returns the word for it: `array` or `group`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Array => "array",
+            ObjectKind::Group => "group",
+        }
+    }
+}
+
 /// An entry of an array's root folder that, by its name, may be a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootFragment {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cursor::Cursor;
+use super::folder::ObjectKind;
 use super::name::{NameForm, TimestampedName};
 use super::version::other_version;
 use crate::error::{Error, Locate, Result};
@@ -10,22 +11,11 @@ use crate::error::{Error, Locate, Result};
 /// The stored bytes of the smallest member: version, type, two flags, the length of its URI.
 const MIN_BYTES: usize = 15;
 
-/// The type of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberType {
-    /// An array.
-    Array,
-    /// A group.
-    Group,
-    /// Not stored: the folder of the member has to be inspected.
-    Unknown,
-}
-
 /// One member of a group, or its removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
-    /// The type of the member, as stored.
-    pub member_type: MemberType,
+    /// The kind of the member, if it is stored; otherwise the folder of the member has to be inspected.
+    pub kind: Option<ObjectKind>,
     /// Whether `uri` is relative to the group's folder.
     pub relative: bool,
     /// Untrusted: the path may lead anywhere. Invalid UTF-8 is replaced by U+FFFD, as in the name.
@@ -58,10 +48,10 @@ pub fn parse_group_details(payload: &[u8]) -> Result<Vec<GroupMember>> {
 fn parse_member(cursor: &mut Cursor<'_>) -> Result<GroupMember> {
     let version = cursor.u32("member version")?;
     check_version(version, "group member")?;
-    let member_type = match cursor.u8("member type")? {
-        0 => MemberType::Unknown,
-        1 => MemberType::Group,
-        2 => MemberType::Array,
+    let kind = match cursor.u8("member type")? {
+        0 => None,
+        1 => Some(ObjectKind::Group),
+        2 => Some(ObjectKind::Array),
         other => return Err(Error::unsupported(format!("group member of type {other}"))),
     };
     let relative = cursor.u8("relative URI")? != 0;
@@ -70,7 +60,7 @@ fn parse_member(cursor: &mut Cursor<'_>) -> Result<GroupMember> {
     let deleted = version >= 2 && cursor.u8("deleted")? != 0;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let key = name.unwrap_or(uri).to_owned();
-    Ok(GroupMember { member_type, relative, uri: text(uri), name: name.map(text), deleted, key })
+    Ok(GroupMember { kind, relative, uri: text(uri), name: name.map(text), deleted, key })
 }
 
 fn check_version(version: u32, what: &str) -> Result<()> {
@@ -116,10 +106,10 @@ mod tests {
         bytes.extend((members.len() as u64).to_le_bytes());
         for member in members {
             bytes.extend(version.to_le_bytes());
-            bytes.push(match member.member_type {
-                MemberType::Unknown => 0,
-                MemberType::Group => 1,
-                MemberType::Array => 2,
+            bytes.push(match member.kind {
+                None => 0,
+                Some(ObjectKind::Group) => 1,
+                Some(ObjectKind::Array) => 2,
             });
             bytes.push(u8::from(member.relative));
             bytes.extend((member.uri.len() as u64).to_le_bytes());
@@ -139,7 +129,7 @@ mod tests {
     fn member(name: &str, uri: &str, deleted: bool) -> GroupMember {
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
         let key = name.as_deref().unwrap_or(uri).into();
-        GroupMember { member_type: MemberType::Array, relative: true, uri: uri.to_owned(), name, deleted, key }
+        GroupMember { kind: Some(ObjectKind::Array), relative: true, uri: uri.to_owned(), name, deleted, key }
     }
 
     fn name(time: u64, version: &str) -> TimestampedName {

@@ -1,5 +1,5 @@
 //! Parsers for the TileDB storage format, one file per on-disk structure, and decoders for its filters ([`filter`]).
-//! Bytes in, structs out, no I/O.
+//! Bytes in, structs out, no I/O. Stored values are shown by [`text`], [`time_text`] with its [`calendar`], and [`hex`].
 //!
 //! Integers are little-endian and packed. Every parser checks each length, count and offset before it uses it or
 //! allocates by it; its errors name the field and the offset.
@@ -10,6 +10,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
+pub mod calendar;
 pub mod commit;
 pub mod condition;
 pub mod cursor;
@@ -21,6 +22,7 @@ pub mod folder;
 pub mod fragment;
 pub mod generic_tile;
 pub mod group;
+pub mod hex;
 pub mod metadata;
 pub mod name;
 mod packed_ranges;
@@ -29,5 +31,6 @@ pub mod scalar;
 pub mod schema;
 pub mod text;
 pub mod tile;
+pub mod time_text;
 pub mod time_unit;
 pub mod version;

@@ -4,18 +4,18 @@ use crate::dataspace::Dataspace;
 use crate::datatype::{CharacterSet, Datatype, Member, StringPadding};
 use crate::error::Problem;
 use crate::global_heap::{AttributeHeap, NIL};
-use crate::tree::ObjectId;
+use crate::object_id::ObjectId;
 
 /// An attribute with its value, which is held in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribute {
     datatype: Datatype,
     dataspace: Dataspace,
-    value: Value,
+    value: AttributeValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Value {
+enum AttributeValue {
     /// The elements as stored.
     Bytes(Vec<u8>),
     /// Texts of variable length.
@@ -29,7 +29,7 @@ enum Value {
 impl Attribute {
     /// Creates an attribute with elements of a fixed-length type, as stored.
     pub fn new(datatype: Datatype, dataspace: Dataspace, bytes: Vec<u8>) -> Self {
-        Attribute { datatype, dataspace, value: Value::Bytes(bytes) }
+        Attribute { datatype, dataspace, value: AttributeValue::Bytes(bytes) }
     }
 
     /// Creates a text of variable length, the form that most writers use: a scalar in the global heap.
@@ -39,7 +39,7 @@ impl Attribute {
 
     /// Creates texts of variable length.
     pub fn texts(dataspace: Dataspace, texts: Vec<String>) -> Self {
-        Attribute { datatype: Datatype::text(), dataspace, value: Value::Texts(texts) }
+        Attribute { datatype: Datatype::text(), dataspace, value: AttributeValue::Texts(texts) }
     }
 
     /// Creates a text whose length is in its type.
@@ -71,7 +71,7 @@ impl Attribute {
     pub(crate) fn dimension_list(scales: Vec<Vec<ObjectId>>) -> Self {
         let datatype = Datatype::Sequence { element: Box::new(Datatype::ObjectReference) };
         let dataspace = Dataspace::vector(scales.len() as u64);
-        Attribute { datatype, dataspace, value: Value::ReferenceLists(scales) }
+        Attribute { datatype, dataspace, value: AttributeValue::ReferenceLists(scales) }
     }
 
     /// Creates the attribute REFERENCE_LIST of a scale: the axes that use it (dimension scales specification).
@@ -81,7 +81,7 @@ impl Attribute {
         let members =
             vec![member("dataset", 0, Datatype::ObjectReference), member("dimension", 8, Datatype::unsigned(4))];
         let dataspace = Dataspace::vector(axes.len() as u64);
-        Attribute { datatype: Datatype::Compound { size: 16, members }, dataspace, value: Value::Axes(axes) }
+        Attribute { datatype: Datatype::Compound { size: 16, members }, dataspace, value: AttributeValue::Axes(axes) }
     }
 
     /// Checks that the value fits its type and dataspace.
@@ -92,19 +92,19 @@ impl Attribute {
         let wanted = elements.checked_mul(u64::from(size));
         let wanted = wanted.ok_or_else(|| Problem::TooLarge { what: what(), limit: u64::MAX })?;
         let bytes = match &self.value {
-            Value::Bytes(_) if self.datatype.has_variable_length() && wanted > 0 => {
+            AttributeValue::Bytes(_) if self.datatype.has_variable_length() && wanted > 0 => {
                 return Err(Problem::Datatype { reason: "elements of variable length have no bytes of their own" });
             }
-            Value::Bytes(bytes) => bytes.len() as u64,
-            Value::Texts(texts) if texts.iter().any(|text| text.contains('\0')) => {
+            AttributeValue::Bytes(bytes) => bytes.len() as u64,
+            AttributeValue::Texts(texts) if texts.iter().any(|text| text.contains('\0')) => {
                 return Err(Problem::NulInText { attribute: name.to_owned() });
             }
-            Value::Texts(texts) if texts.iter().any(|text| u32::try_from(text.len()).is_err()) => {
+            AttributeValue::Texts(texts) if texts.iter().any(|text| u32::try_from(text.len()).is_err()) => {
                 return Err(Problem::TooLarge { what: what(), limit: u64::from(u32::MAX) });
             }
-            Value::Texts(texts) => texts.len() as u64 * 16,
-            Value::ReferenceLists(lists) => lists.len() as u64 * 16,
-            Value::Axes(axes) => axes.len() as u64 * 16,
+            AttributeValue::Texts(texts) => texts.len() as u64 * 16,
+            AttributeValue::ReferenceLists(lists) => lists.len() as u64 * 16,
+            AttributeValue::Axes(axes) => axes.len() as u64 * 16,
         };
         if bytes == wanted { Ok(()) } else { Err(Problem::ValueLength { what: what(), bytes, wanted }) }
     }
@@ -128,19 +128,19 @@ impl Attribute {
         out.extend(datatype);
         out.extend(dataspace);
         match &self.value {
-            Value::Bytes(bytes) => out.extend(bytes),
-            Value::Texts(texts) => {
+            AttributeValue::Bytes(bytes) => out.extend(bytes),
+            AttributeValue::Texts(texts) => {
                 for text in texts {
                     out.extend(heap.insert(text.as_bytes(), text.len()));
                 }
             }
-            Value::ReferenceLists(lists) => {
+            AttributeValue::ReferenceLists(lists) => {
                 for list in lists {
                     let addresses: Vec<u8> = list.iter().flat_map(|object| address(*object).to_le_bytes()).collect();
                     out.extend(if list.is_empty() { NIL } else { heap.insert(&addresses, list.len()) });
                 }
             }
-            Value::Axes(axes) => {
+            AttributeValue::Axes(axes) => {
                 for (object, axis) in axes {
                     out.extend(address(*object).to_le_bytes());
                     out.extend(axis.to_le_bytes());

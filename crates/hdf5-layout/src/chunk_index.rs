@@ -29,7 +29,7 @@ pub(crate) struct ChunkIndex {
 
 /// The positions in the file of the first node and of the first chunk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Addresses {
+pub(crate) struct ChunkAddresses {
     pub nodes: u64,
     pub chunks: u64,
 }
@@ -56,7 +56,7 @@ impl ChunkIndex {
     }
 
     /// Returns the bytes of a node. The root is the first node, and each level follows the one above it.
-    pub fn node(&self, number: u64, addresses: Addresses) -> Vec<u8> {
+    pub fn node(&self, number: u64, addresses: ChunkAddresses) -> Vec<u8> {
         let (level, at, first) = self.level_of(number);
         let nodes = self.levels.get(level).copied().unwrap_or(0);
         let children = self.children(level, at);
@@ -135,7 +135,7 @@ impl ChunkIndex {
 mod tests {
     use super::*;
 
-    const ADDRESSES: Addresses = Addresses { nodes: 1000, chunks: 1 << 40 };
+    const ADDRESSES: ChunkAddresses = ChunkAddresses { nodes: 1000, chunks: 1 << 40 };
 
     fn u64_at(bytes: &[u8], at: usize) -> u64 {
         u64::from_le_bytes(bytes[at..][..8].try_into().unwrap())
@@ -206,7 +206,7 @@ mod tests {
         let chunks = 1 << 57;
         let index = ChunkIndex::new(vec![chunks], vec![1], 1, chunks);
         for node in [0, 1, 64, index.nodes() - 1] {
-            let bytes = index.node(node, Addresses { nodes: 0, chunks: 1 << 62 });
+            let bytes = index.node(node, ChunkAddresses { nodes: 0, chunks: 1 << 62 });
             assert_eq!(bytes[..5], *b"TREE\x01");
         }
     }

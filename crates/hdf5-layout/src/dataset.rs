@@ -4,7 +4,7 @@ use crate::dataspace::{Dataspace, product};
 use crate::datatype::Datatype;
 use crate::error::Problem;
 use crate::global_heap::HeapPlan;
-use crate::tree::ObjectId;
+use crate::object_id::ObjectId;
 
 /// A dataset without its values, which the caller provides.
 #[derive(Debug, Clone)]

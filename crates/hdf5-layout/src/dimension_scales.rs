@@ -2,7 +2,8 @@
 
 use crate::attribute::Attribute;
 use crate::error::{Error, Problem, Result};
-use crate::tree::{Kind, ObjectId, Tree};
+use crate::object_id::ObjectId;
+use crate::tree::{NodeKind, Tree};
 
 impl Tree {
     /// Makes a dataset a dimension scale of this name, which becomes the name of the axis.
@@ -67,7 +68,7 @@ impl Tree {
 
     /// Returns whether an object is a dataset.
     pub(crate) fn is_dataset(&self, id: ObjectId) -> bool {
-        matches!(self.objects().get(id.index()).map(|object| &object.kind), Some(Kind::Dataset(_)))
+        matches!(self.objects().get(id.index()).map(|object| &object.kind), Some(NodeKind::Dataset(_)))
     }
 }
 

@@ -40,7 +40,7 @@ pub struct HeapPlan {
 }
 
 /// The position of an object: its collection, relative to the start of the heap, and its number in the collection.
-struct Place {
+struct HeapPlace {
     collection: u64,
     index: u32,
 }
@@ -83,7 +83,7 @@ impl HeapPlan {
     }
 
     /// Adds an element, and returns its place.
-    fn place(&mut self, bytes: u64) -> Place {
+    fn place(&mut self, bytes: u64) -> HeapPlace {
         let object = HEADER + bytes.next_multiple_of(8);
         if self.collections.is_empty() || self.filled + object > COLLECTION {
             self.collections.push((self.elements, self.len()));
@@ -95,7 +95,7 @@ impl HeapPlan {
             self.long.insert(self.collections.len() - 1, bytes);
         }
         self.elements += 1;
-        Place { collection, index: index_of(self.elements - 1, first) }
+        HeapPlace { collection, index: index_of(self.elements - 1, first) }
     }
 
     /// Returns the collection that contains a byte of the heap.
@@ -227,7 +227,7 @@ impl AttributeHeap {
 
     /// Adds an object with a length of `parts` units; returns its ID, preceded by the length.
     pub fn insert(&mut self, bytes: &[u8], parts: usize) -> [u8; ID as usize] {
-        let Place { collection, index } = self.plan.place(bytes.len() as u64);
+        let HeapPlace { collection, index } = self.plan.place(bytes.len() as u64);
         self.objects.push(bytes.to_vec());
         // Attributes with texts of 4 GiB or more were rejected.
         id(parts as u32, self.start + collection, index)

@@ -9,9 +9,10 @@ use crate::chunk_index::{self, ChunkIndex};
 use crate::dataset::Dataset;
 use crate::error::{Error, Problem, Result};
 use crate::global_heap::{AttributeHeap, HeapPlan};
-use crate::object_header::{Addresses, Context, located};
+use crate::object_header::{HeaderContext, ObjectAddresses, located};
+use crate::object_id::ObjectId;
 use crate::superblock::{self, SUPERBLOCK};
-use crate::tree::{Kind, ObjectId, Tree};
+use crate::tree::{NodeKind, Tree};
 
 /// Maximum length of a file for HDF5 and file systems.
 const LARGEST_FILE: u64 = i64::MAX as u64;
@@ -23,25 +24,25 @@ pub struct Layout {
     /// The bytes from the start of the file to the first node of a chunk index.
     metadata: Vec<u8>,
     /// Sorted by their starts.
-    regions: Vec<Region>,
-    datasets: Vec<Stored>,
+    regions: Vec<FileRegion>,
+    datasets: Vec<PlacedDataset>,
     /// The addresses of all object headers.
     headers: Vec<u64>,
 }
 
 /// Consecutive bytes of one kind.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Region {
+pub(crate) struct FileRegion {
     pub start: u64,
     /// Up to seven zero bytes follow before the next region.
     pub end: u64,
     /// The index of the dataset to which they belong.
     pub dataset: usize,
-    pub content: Content,
+    pub content: RegionContent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum RegionContent {
     /// Nodes of the index of the dataset's chunks.
     Nodes,
     /// Elements of a fixed length.
@@ -54,11 +55,11 @@ pub(crate) enum Content {
 
 /// A dataset that has bytes in the file.
 #[derive(Debug, Clone)]
-pub(crate) struct Stored {
+pub(crate) struct PlacedDataset {
     pub id: ObjectId,
     pub path: String,
     pub index: Option<ChunkIndex>,
-    pub addresses: chunk_index::Addresses,
+    pub addresses: chunk_index::ChunkAddresses,
     pub heap: Option<HeapPlan>,
     pub heap_address: u64,
     /// Size in bytes of the units in which the lengths of elements in the heap are counted.
@@ -78,7 +79,7 @@ impl Layout {
             let path = tree.path(id);
             if tree.is_dataset(id) {
                 let dataset = tree.dataset_mut(id)?;
-                if let Some(stored) = located(Stored::of(id, &path, dataset), || path)? {
+                if let Some(stored) = located(PlacedDataset::of(id, &path, dataset), || path)? {
                     datasets.push(stored);
                 }
             }
@@ -86,7 +87,7 @@ impl Layout {
         // The lengths of headers do not depend on addresses: they are encoded once to determine the addresses, and
         // again with them.
         let mut places =
-            Places { headers: vec![0; tree.objects().len()], storage: vec![UNDEFINED; tree.objects().len()] };
+            ObjectAddresses { headers: vec![0; tree.objects().len()], storage: vec![UNDEFINED; tree.objects().len()] };
         let draft = encode(&tree, &scale_attributes, &places, 0)?;
         places.headers.clone_from(&draft.addresses);
         let heap_start = draft.bytes.len() as u64;
@@ -135,7 +136,7 @@ impl Layout {
     }
 
     /// Returns the region that contains a byte after the metadata or, for bytes between regions, the one before it.
-    pub(crate) fn region_at(&self, byte: u64) -> Option<(&Region, &Stored)> {
+    pub(crate) fn region_at(&self, byte: u64) -> Option<(&FileRegion, &PlacedDataset)> {
         let number = self.regions.partition_point(|region| region.start <= byte).checked_sub(1)?;
         let region = self.regions.get(number)?;
         Some((region, self.datasets.get(region.dataset)?))
@@ -148,7 +149,7 @@ impl Layout {
     }
 }
 
-impl Stored {
+impl PlacedDataset {
     /// Creates a dataset without addresses, if it has bytes in the file. Moves the plan of its heap out of `dataset`.
     fn of(id: ObjectId, path: &str, dataset: &mut Dataset) -> std::result::Result<Option<Self>, Problem> {
         if dataset.stored_bytes()? == 0 || dataset.is_unwritten {
@@ -162,31 +163,15 @@ impl Stored {
             }
             _ => None,
         };
-        Ok(Some(Stored {
+        Ok(Some(PlacedDataset {
             id,
             path: path.to_owned(),
             index,
-            addresses: chunk_index::Addresses { nodes: UNDEFINED, chunks: UNDEFINED },
+            addresses: chunk_index::ChunkAddresses { nodes: UNDEFINED, chunks: UNDEFINED },
             heap: dataset.heap.take(),
             heap_address: UNDEFINED,
             heap_part: dataset.datatype.heap_part(),
         }))
-    }
-}
-
-/// The positions of objects, by object number.
-struct Places {
-    headers: Vec<u64>,
-    storage: Vec<u64>,
-}
-
-impl Addresses for Places {
-    fn header(&self, object: ObjectId) -> u64 {
-        self.headers.get(object.index()).copied().unwrap_or(UNDEFINED)
-    }
-
-    fn storage(&self, object: ObjectId) -> u64 {
-        self.storage.get(object.index()).copied().unwrap_or(UNDEFINED)
     }
 }
 
@@ -202,10 +187,10 @@ struct Encoded {
 fn encode(
     tree: &Tree,
     scale_attributes: &[Vec<(String, crate::Attribute)>],
-    places: &Places,
+    places: &ObjectAddresses,
     heap_start: u64,
 ) -> Result<Encoded> {
-    let context = Context { objects: tree.objects(), addresses: places, scale_attributes };
+    let context = HeaderContext { objects: tree.objects(), addresses: places, scale_attributes };
     let mut heap = AttributeHeap::new(heap_start);
     let mut bytes = vec![0; SUPERBLOCK as usize];
     let mut addresses = Vec::with_capacity(tree.objects().len());
@@ -220,34 +205,34 @@ fn encode(
 }
 
 /// Assigns datasets their positions after the metadata; returns the regions and the length of the file.
-fn place(tree: &Tree, datasets: &mut [Stored], start: u64) -> Result<(Vec<Region>, u64)> {
+fn place(tree: &Tree, datasets: &mut [PlacedDataset], start: u64) -> Result<(Vec<FileRegion>, u64)> {
     let mut regions = Vec::new();
     let mut end = start;
-    let mut add = |number: usize, path: &str, content: Content, bytes: Option<u64>| -> Result<u64> {
+    let mut add = |number: usize, path: &str, content: RegionContent, bytes: Option<u64>| -> Result<u64> {
         let too_large = || Error::new(path, Problem::TooLarge { what: "the file".to_owned(), limit: LARGEST_FILE });
         let start = end.checked_next_multiple_of(8).ok_or_else(too_large)?;
         let region_end = bytes.and_then(|bytes| start.checked_add(bytes));
         end = region_end.filter(|end| *end <= LARGEST_FILE).ok_or_else(too_large)?;
         if end > start {
-            regions.push(Region { start, end, dataset: number, content });
+            regions.push(FileRegion { start, end, dataset: number, content });
         }
         Ok(start)
     };
     for (number, stored) in datasets.iter_mut().enumerate() {
         if let Some(index) = &stored.index {
             let bytes = index.nodes().checked_mul(index.node_bytes());
-            stored.addresses.nodes = add(number, &stored.path, Content::Nodes, bytes)?;
+            stored.addresses.nodes = add(number, &stored.path, RegionContent::Nodes, bytes)?;
         }
     }
     for (number, stored) in datasets.iter_mut().enumerate() {
-        let Some(Kind::Dataset(dataset)) = tree.objects().get(stored.id.index()).map(|object| &object.kind) else {
+        let Some(NodeKind::Dataset(dataset)) = tree.objects().get(stored.id.index()).map(|object| &object.kind) else {
             continue;
         };
         let bytes = located(dataset.stored_bytes(), || stored.path.clone())?;
-        let content = if stored.heap.is_some() { Content::HeapIds } else { Content::Values };
+        let content = if stored.heap.is_some() { RegionContent::HeapIds } else { RegionContent::Values };
         stored.addresses.chunks = add(number, &stored.path, content, Some(bytes))?;
         if let Some(heap) = &stored.heap {
-            stored.heap_address = add(number, &stored.path, Content::Heap, Some(heap.len()))?;
+            stored.heap_address = add(number, &stored.path, RegionContent::Heap, Some(heap.len()))?;
         }
     }
     Ok((regions, end))

@@ -57,6 +57,7 @@ mod error;
 mod global_heap;
 mod layout;
 mod object_header;
+mod object_id;
 mod segment;
 mod superblock;
 mod tree;
@@ -68,8 +69,9 @@ pub use datatype::{CharacterSet, Datatype, Member, StringPadding};
 pub use error::{Error, Problem, Result};
 pub use global_heap::HeapPlan;
 pub use layout::Layout;
+pub use object_id::ObjectId;
 pub use segment::{HeapCollection, HeapIds, Segment, Segments, Values};
-pub use tree::{ObjectId, Tree};
+pub use tree::Tree;
 
 /// The address of a missing structure.
 const UNDEFINED: u64 = u64::MAX;

@@ -12,7 +12,8 @@ use crate::datatype::CharacterSet;
 use crate::dense_attributes;
 use crate::error::{Error, Problem};
 use crate::global_heap::AttributeHeap;
-use crate::tree::{Kind, Object, ObjectId};
+use crate::object_id::ObjectId;
+use crate::tree::{NodeKind, TreeObject};
 
 /// Maximum size of a message in bytes: its length has two bytes.
 const LARGEST_MESSAGE: usize = 0xffff;
@@ -20,13 +21,22 @@ const LARGEST_MESSAGE: usize = 0xffff;
 /// Flags of a message that never changes.
 const CONSTANT: u8 = 1;
 
-/// The positions of the objects of a file.
-pub(crate) trait Addresses {
-    /// Returns the address of an object's header.
-    fn header(&self, object: ObjectId) -> u64;
+/// The addresses in a file by the numbers of objects; those of other objects are undefined.
+pub(crate) struct ObjectAddresses {
+    /// Of each object's header.
+    pub headers: Vec<u64>,
+    /// In each dataset's Data Layout message: of its values, or of the index of its chunks.
+    pub storage: Vec<u64>,
+}
 
-    /// Returns the address in a dataset's Data Layout message: that of its values, or of the index of its chunks.
-    fn storage(&self, object: ObjectId) -> u64;
+impl ObjectAddresses {
+    fn header(&self, object: ObjectId) -> u64 {
+        self.headers.get(object.index()).copied().unwrap_or(UNDEFINED)
+    }
+
+    fn storage(&self, object: ObjectId) -> u64 {
+        self.storage.get(object.index()).copied().unwrap_or(UNDEFINED)
+    }
 }
 
 /// A header message: its type and body.
@@ -43,14 +53,14 @@ impl Message {
 }
 
 /// The input of the encoder of headers.
-pub(crate) struct Context<'a> {
-    pub objects: &'a [Object],
-    pub addresses: &'a dyn Addresses,
+pub(crate) struct HeaderContext<'a> {
+    pub objects: &'a [TreeObject],
+    pub addresses: &'a ObjectAddresses,
     /// For each object, the attributes that describe dimension scales.
     pub scale_attributes: &'a [Vec<(String, Attribute)>],
 }
 
-impl Context<'_> {
+impl HeaderContext<'_> {
     /// Returns the object header of an object, which will be at this address, followed by its dense attributes. Its
     /// length does not depend on addresses.
     ///
@@ -62,8 +72,8 @@ impl Context<'_> {
         };
         let attributes = self.attributes(id, object, heap)?;
         let mut messages = match &object.kind {
-            Kind::Group { members } => self.group(members),
-            Kind::Dataset(dataset) => dataset_messages(dataset, self.addresses.storage(id))?,
+            NodeKind::Group { members } => self.group(members),
+            NodeKind::Dataset(dataset) => dataset_messages(dataset, self.addresses.storage(id))?,
         };
         // pyfive reads eight bytes more than this message has, so it must not be the last one.
         let info = |heap, names| attribute_info(attributes.len(), heap, names);
@@ -87,7 +97,7 @@ impl Context<'_> {
     fn attributes<'a>(
         &'a self,
         id: ObjectId,
-        object: &'a Object,
+        object: &'a TreeObject,
         heap: &mut AttributeHeap,
     ) -> Result<Vec<(&'a str, Vec<u8>)>, Problem> {
         let of_scales = self.scale_attributes.get(id.index()).map_or(&[][..], Vec::as_slice);

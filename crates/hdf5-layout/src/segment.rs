@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::error::{Error, Problem, Result};
 use crate::global_heap::{Collection, HeapPlan, ID};
-use crate::layout::{Content, Layout, Region, Stored};
-use crate::tree::ObjectId;
+use crate::layout::{FileRegion, Layout, PlacedDataset, RegionContent};
+use crate::object_id::ObjectId;
 
 /// Maximum number of elements in a segment of global heap IDs.
 const MAX_IDS: u64 = 1 << 16;
@@ -30,7 +30,7 @@ pub enum Segment<'a> {
 /// Global heap IDs of elements of a dataset.
 #[derive(Debug, Clone)]
 pub struct HeapIds<'a> {
-    stored: &'a Stored,
+    stored: &'a PlacedDataset,
     heap: &'a HeapPlan,
     /// The range of the IDs in bytes, relative to the first ID of the dataset.
     range: Range<u64>,
@@ -39,7 +39,7 @@ pub struct HeapIds<'a> {
 /// Elements of a dataset in the global heap.
 #[derive(Debug, Clone)]
 pub struct HeapCollection<'a> {
-    stored: &'a Stored,
+    stored: &'a PlacedDataset,
     collection: Collection,
     /// The range of the segment in bytes, relative to the collection.
     range: Range<u64>,
@@ -237,12 +237,12 @@ impl Layout {
     }
 }
 
-impl Region {
+impl FileRegion {
     /// Returns the segment of a range of the file that lies within this region.
-    fn segment<'a>(&self, stored: &'a Stored, start: u64, end: u64) -> Segment<'a> {
+    fn segment<'a>(&self, stored: &'a PlacedDataset, start: u64, end: u64) -> Segment<'a> {
         let range = start - self.start..end - self.start;
         match (self.content, &stored.index, &stored.heap) {
-            (Content::Nodes, Some(index), _) => {
+            (RegionContent::Nodes, Some(index), _) => {
                 let bytes = index.node_bytes();
                 let (number, within) = (range.start / bytes, range.start % bytes);
                 let length = (bytes - within).min(range.end - range.start);
@@ -251,18 +251,18 @@ impl Region {
                 node.drain(..within as usize);
                 Segment::Metadata(Cow::Owned(node))
             }
-            (Content::HeapIds, _, Some(heap)) => {
+            (RegionContent::HeapIds, _, Some(heap)) => {
                 let end = range.end.min((range.start / ID + MAX_IDS) * ID);
                 Segment::HeapIds(HeapIds { stored, heap, range: range.start..end })
             }
-            (Content::Heap, _, Some(heap)) => heap_segment(stored, heap, range),
+            (RegionContent::Heap, _, Some(heap)) => heap_segment(stored, heap, range),
             _ => Segment::Values { dataset: stored.id, range },
         }
     }
 }
 
 /// Returns the segment of a range of a dataset's heap.
-fn heap_segment<'a>(stored: &'a Stored, heap: &'a HeapPlan, range: Range<u64>) -> Segment<'a> {
+fn heap_segment<'a>(stored: &'a PlacedDataset, heap: &'a HeapPlan, range: Range<u64>) -> Segment<'a> {
     let Some(collection) = heap.collection_at(range.start) else {
         return Segment::Values { dataset: stored.id, range };
     };

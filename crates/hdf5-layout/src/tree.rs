@@ -5,33 +5,20 @@ use std::collections::HashSet;
 use crate::attribute::Attribute;
 use crate::dataset::Dataset;
 use crate::error::{Error, Problem, Result};
+use crate::object_id::ObjectId;
 
 /// The objects of a file, in the order in which they were added, which is also the creation order in the file.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    objects: Vec<Object>,
-}
-
-/// An object of a [`Tree`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId(usize);
-
-impl ObjectId {
-    /// The root group, which contains all other objects.
-    pub const ROOT: ObjectId = ObjectId(0);
-
-    /// Returns the number of the object in the order in which objects were added. The root group has 0.
-    pub fn index(self) -> usize {
-        self.0
-    }
+    objects: Vec<TreeObject>,
 }
 
 /// A group or dataset, with its attributes.
 #[derive(Debug, Clone)]
-pub(crate) struct Object {
+pub(crate) struct TreeObject {
     parent: usize,
     pub name: String,
-    pub kind: Kind,
+    pub kind: NodeKind,
     pub attributes: Vec<(String, Attribute)>,
     /// Names of attributes and, for a group, of members.
     attribute_names: HashSet<String>,
@@ -39,14 +26,14 @@ pub(crate) struct Object {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Group { members: Vec<ObjectId> },
     Dataset(Box<Dataset>),
 }
 
-impl Object {
-    fn new(parent: usize, name: &str, kind: Kind) -> Self {
-        Object {
+impl TreeObject {
+    fn new(parent: usize, name: &str, kind: NodeKind) -> Self {
+        TreeObject {
             parent,
             name: name.to_owned(),
             kind,
@@ -66,7 +53,7 @@ impl Default for Tree {
 impl Tree {
     /// Creates an empty root group.
     pub fn new() -> Self {
-        Tree { objects: vec![Object::new(0, "", Kind::Group { members: Vec::new() })] }
+        Tree { objects: vec![TreeObject::new(0, "", NodeKind::Group { members: Vec::new() })] }
     }
 
     /// Adds an empty group to a group.
@@ -74,7 +61,7 @@ impl Tree {
     /// # Errors
     /// Fails if `parent` is not a group, the name is invalid, or the group contains it already.
     pub fn group(&mut self, parent: ObjectId, name: &str) -> Result<ObjectId> {
-        self.add(parent, name, Kind::Group { members: Vec::new() })
+        self.add(parent, name, NodeKind::Group { members: Vec::new() })
     }
 
     /// Adds a dataset to a group.
@@ -83,7 +70,7 @@ impl Tree {
     /// As for [`Tree::group`]; also fails if HDF5 does not support the dataset.
     pub fn dataset(&mut self, parent: ObjectId, name: &str, dataset: Dataset) -> Result<ObjectId> {
         dataset.check().map_err(|problem| Error::new(self.path_within(parent, name), problem))?;
-        self.add(parent, name, Kind::Dataset(Box::new(dataset)))
+        self.add(parent, name, NodeKind::Dataset(Box::new(dataset)))
     }
 
     /// Adds an attribute to an object.
@@ -115,7 +102,7 @@ impl Tree {
         format!("/{}", names.join("/"))
     }
 
-    pub(crate) fn objects(&self) -> &[Object] {
+    pub(crate) fn objects(&self) -> &[TreeObject] {
         &self.objects
     }
 
@@ -126,35 +113,36 @@ impl Tree {
     pub(crate) fn dataset_mut(&mut self, id: ObjectId) -> Result<&mut Dataset> {
         let no_dataset = Error::new(self.path(id), Problem::NoSuchObject { wanted: "dataset" });
         match self.objects.get_mut(id.0).map(|object| &mut object.kind) {
-            Some(Kind::Dataset(dataset)) => Ok(dataset),
+            Some(NodeKind::Dataset(dataset)) => Ok(dataset),
             _ => Err(no_dataset),
         }
     }
 
     pub(crate) fn dataset_of(&self, id: ObjectId) -> Option<&Dataset> {
         match &self.objects.get(id.0)?.kind {
-            Kind::Dataset(dataset) => Some(dataset),
-            Kind::Group { .. } => None,
+            NodeKind::Dataset(dataset) => Some(dataset),
+            NodeKind::Group { .. } => None,
         }
     }
 
-    fn object_mut(&mut self, id: ObjectId) -> Result<&mut Object> {
+    fn object_mut(&mut self, id: ObjectId) -> Result<&mut TreeObject> {
         let nothing = Problem::NoSuchObject { wanted: "object" };
         self.objects.get_mut(id.0).ok_or_else(|| Error::new("/", nothing))
     }
 
-    fn add(&mut self, parent: ObjectId, name: &str, kind: Kind) -> Result<ObjectId> {
+    fn add(&mut self, parent: ObjectId, name: &str, kind: NodeKind) -> Result<ObjectId> {
         check_name(name, true).map_err(|problem| Error::new(self.path(parent), problem))?;
         let path = self.path(parent);
         let new = ObjectId(self.objects.len());
-        let Some(Object { kind: Kind::Group { members }, member_names, .. }) = self.objects.get_mut(parent.0) else {
+        let Some(TreeObject { kind: NodeKind::Group { members }, member_names, .. }) = self.objects.get_mut(parent.0)
+        else {
             return Err(Error::new(path, Problem::NoSuchObject { wanted: "group" }));
         };
         if !member_names.insert(name.to_owned()) {
             return Err(Error::new(path, Problem::NameTwice { name: name.to_owned() }));
         }
         members.push(new);
-        self.objects.push(Object::new(parent.0, name, kind));
+        self.objects.push(TreeObject::new(parent.0, name, kind));
         Ok(new)
     }
 

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tilefs_format::error::{Error, Result};
-use tilefs_format::group::MemberType;
+use tilefs_format::folder::ObjectKind;
+use tilefs_reader::Object;
 use tilefs_reader::group::MemberPlace;
 use tilefs_threads::PerProcess;
 
+use crate::array::Array;
+use crate::call;
 use crate::context::ProcessContext;
 use crate::metadata::{self, MetadataValue};
-use crate::{call, open};
 
 /// A group of arrays and groups.
 #[pyclass(frozen, module = "tilefs._tilefs")]
@@ -50,11 +53,7 @@ impl Group {
     fn members(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<&'static str>, String, Option<String>)>> {
         let members = call::run(py, || self.here()?.members())?;
         let shown = members.iter().map(|member| {
-            let kind = match member.member_type {
-                MemberType::Array => Some("array"),
-                MemberType::Group => Some("group"),
-                MemberType::Unknown => None,
-            };
+            let kind = member.kind.map(ObjectKind::name);
             let (uri, missing) = match &member.place {
                 MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => (folder.to_string(), None),
                 MemberPlace::Missing(reason) => (member.uri.clone(), Some(reason.clone())),
@@ -72,7 +71,7 @@ impl Group {
             let member = members.get(number).ok_or_else(|| Error::usage("the group has no such member"))?;
             group.open_object(member)
         })?;
-        open::shown(py, opened, self.context.clone())
+        shown(py, opened, self.context.clone())
     }
 
     fn metadata_keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
@@ -81,5 +80,13 @@ impl Group {
 
     fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
         metadata::value(py, &call::run(py, || self.here()?.metadata())?, key)
+    }
+}
+
+/// Returns the Python object of an array or a group that was opened in a context.
+pub fn shown(py: Python<'_>, object: Object, context: Arc<ProcessContext>) -> PyResult<Py<PyAny>> {
+    match object {
+        Object::Array(array) => Array::new(array, context).into_py_any(py),
+        Object::Group(group) => Group::new(*group, context).into_py_any(py),
     }
 }

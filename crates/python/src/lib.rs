@@ -23,6 +23,7 @@ mod metadata;
 mod numpy_memory;
 mod objects;
 mod open;
+mod opened_array;
 mod options;
 mod rows;
 mod tree;

@@ -10,9 +10,9 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::{self as threads, PerProcess};
 use tilefs_tree::domains::soma::{MatrixAxis, sparse_matrix};
 
-use crate::array::OpenedArray;
 use crate::call;
 use crate::numpy_memory::filled;
+use crate::opened_array::OpenedArray;
 
 /// Cells that a thread reads at a time.
 const CELLS_AT_ONCE: u64 = 1 << 20;
@@ -22,7 +22,7 @@ const CELLS_AT_ONCE: u64 = 1 << 20;
 pub struct Matrix {
     array: Arc<OpenedArray>,
     lengths: [Option<u64>; 2],
-    matrix: PerProcess<anndata::Matrix>,
+    matrix: PerProcess<anndata::CompressedMatrix>,
 }
 
 impl Matrix {
@@ -31,7 +31,7 @@ impl Matrix {
         Ok(Matrix { array, lengths, matrix: PerProcess::of(matrix) })
     }
 
-    fn here(&self) -> Result<&anndata::Matrix> {
+    fn here(&self) -> Result<&anndata::CompressedMatrix> {
         self.matrix.get_or_make(|_| matrix_of(&self.array, self.lengths))
     }
 }
@@ -64,7 +64,7 @@ impl Matrix {
     }
 }
 
-fn matrix_of(array: &OpenedArray, lengths: [Option<u64>; 2]) -> Result<anndata::Matrix> {
+fn matrix_of(array: &OpenedArray, lengths: [Option<u64>; 2]) -> Result<anndata::CompressedMatrix> {
     let array = &array.here()?.array;
     let axes = lengths.map(|length| MatrixAxis { length, cut: None });
     let matrix = sparse_matrix(array, [&axes[0], &axes[1]])?;

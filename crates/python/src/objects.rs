@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use tilefs_format::error::Result;
-use tilefs_reader::ObjectKind;
+use tilefs_format::folder::ObjectKind;
+use tilefs_reader::array::object_kind;
 use tilefs_storage::{Storage, StoreKey};
 
 use crate::call;
@@ -36,8 +37,5 @@ pub fn objects(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Vec<
 }
 
 fn kind(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<&'static str>> {
-    Ok(ObjectKind::of(storage, folder)?.map(|kind| match kind {
-        ObjectKind::Array => "array",
-        ObjectKind::Group => "group",
-    }))
+    Ok(object_kind(storage, folder)?.map(ObjectKind::name))
 }

@@ -1,19 +1,16 @@
 //! Opens an array or a group.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_threads as threads;
 use tilefs_tree::{OpenOptions, Stored, open_stored};
 
-use crate::array::Array;
 use crate::call;
 use crate::context::ProcessContext;
-use crate::group::Group;
+use crate::group::shown;
 use crate::options::Options;
 
 /// Opens a path or URI.
@@ -43,12 +40,4 @@ pub fn open(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Py<PyAn
 pub fn stored(uri: PathBuf, options: &OpenOptions) -> Result<Stored> {
     threads::start_team(options.reading.threads);
     open_stored(&uri, options)
-}
-
-/// Returns the Python object of an array or a group that was opened in a context.
-pub fn shown(py: Python<'_>, object: Object, context: Arc<ProcessContext>) -> PyResult<Py<PyAny>> {
-    match object {
-        Object::Array(array) => Array::new(array, context).into_py_any(py),
-        Object::Group(group) => Group::new(*group, context).into_py_any(py),
-    }
 }

@@ -21,9 +21,9 @@ use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
 use tilefs_tree::views::arrow_parts::ArrowParts;
 
-use crate::array::OpenedArray;
 use crate::arrow_file::{ArrowFile, of_arrow};
 use crate::call;
+use crate::opened_array::OpenedArray;
 
 /// The rows and columns of an array that are read.
 #[derive(Clone)]
@@ -107,12 +107,12 @@ impl Rows {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows producers to ignore the requested schema.
         drop(requested_schema);
-        let stream = call::run(py, || Stream::new(&self.0, Place::default()))?;
+        let stream = call::run(py, || Stream::new(&self.0, StreamPlace::default()))?;
         let shared = SharedStream {
             query: self.0.clone(),
             schema: stream.schema.clone(),
             stream: PerProcess::of(Mutex::new(stream)),
-            next: Place::default(),
+            next: StreamPlace::default(),
             main_thread: call::main_thread(py)?,
             looked: Instant::now(),
         };
@@ -149,7 +149,7 @@ const REMOTE_PARTS_AT_ONCE: usize = 4;
 
 /// A place in a stream: a part, counted among those that are read, and a batch of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Place {
+struct StreamPlace {
     part: usize,
     batch: usize,
 }
@@ -170,14 +170,14 @@ struct Stream {
     /// The batches of the parts that are being read, in order.
     reading: VecDeque<Receiver<Result<RecordBatch>>>,
     /// The place of the next batch.
-    place: Place,
+    place: StreamPlace,
     /// Cancels the reads.
     token: Token,
 }
 
 impl Stream {
     /// Starts at a place.
-    fn new(query: &RowQuery, place: Place) -> Result<Self> {
+    fn new(query: &RowQuery, place: StreamPlace) -> Result<Self> {
         let parts = query.parts()?;
         let schema = ArrowFile::open(parts.part(0)?)?.schema();
         let is_remote = query.array.here()?.array.is_remote();
@@ -220,7 +220,7 @@ impl Stream {
                 // The part has no more batches.
                 Err(RecvTimeoutError::Disconnected) => {
                     self.reading.pop_front();
-                    self.place = Place { part: self.place.part + 1, batch: 0 };
+                    self.place = StreamPlace { part: self.place.part + 1, batch: 0 };
                 }
             }
         }
@@ -237,7 +237,7 @@ impl Stream {
     fn end(&mut self) {
         self.next = self.count();
         self.reading.clear();
-        self.place = Place { part: self.next, batch: 0 };
+        self.place = StreamPlace { part: self.next, batch: 0 };
     }
 }
 
@@ -281,7 +281,7 @@ struct SharedStream {
     schema: SchemaRef,
     stream: PerProcess<Mutex<Stream>>,
     /// The place of the next batch. Unlike the stream, a forked child can read it.
-    next: Place,
+    next: StreamPlace,
     /// Where Python handles signals, if the stream was made there.
     main_thread: Option<ThreadId>,
     /// The time of the last look for signals: a reader outside Python may ask for one batch after the other.

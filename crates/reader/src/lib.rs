@@ -49,7 +49,7 @@ pub mod vectors;
 #[doc(inline)]
 pub use array::sparse::{CoordinateRange, RowCount};
 #[doc(inline)]
-pub use array::{Array, LongKey, Metadata, MetadataItem, ObjectKind, TimeWindow};
+pub use array::{Array, LongKey, Metadata, MetadataItem, TimeWindow};
 #[doc(inline)]
 pub use group::{Group, Member};
 pub use open::{IndexOptions, Object, OpenOptions, local_path, open};

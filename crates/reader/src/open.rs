@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::Key;
+use tilefs_format::folder::ObjectKind;
 #[cfg(feature = "cloud")]
 use tilefs_storage::any::AnyStorage;
 use tilefs_storage::{
@@ -16,7 +17,7 @@ use tilefs_storage::{
 use tilefs_threads as threads;
 
 use crate::array::directory::window::now;
-use crate::array::{Array, ArrayFolder, Context, ObjectKind, SavedIndexes, TimeWindow};
+use crate::array::{Array, ArrayFolder, Context, SavedIndexes, TimeWindow, object_kind};
 use crate::group::{Group, Member, MemberPlace};
 
 /// A key file has 32 bytes or 64 digits; a larger file is not a key.
@@ -99,7 +100,7 @@ impl OpenOptions {
         let (storage, folder) = self.storage_of(location.as_ref())?;
         let context = self.context(storage)?;
         context.storage.allow(&folder);
-        match ObjectKind::of(&*context.storage, &folder)? {
+        match object_kind(&*context.storage, &folder)? {
             Some(ObjectKind::Array) => open_array(context, &folder, self.window()),
             Some(ObjectKind::Group) => Ok(Object::Group(Box::new(Group::open(context, &folder, self.window())))),
             None => Err(no_array(&folder, "there is no __schema, __array_schema.tdb or __group in it".to_owned())),
@@ -230,7 +231,7 @@ impl Group {
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
             MemberPlace::Missing(reason) => return Err(no_array(&member.uri, reason.clone())),
         };
-        match ObjectKind::of(&*self.context().storage, folder)? {
+        match object_kind(&*self.context().storage, folder)? {
             Some(ObjectKind::Array) => open_array(self.context().clone(), folder, self.window()),
             Some(ObjectKind::Group) => self.open_member(folder).map(|group| Object::Group(Box::new(group))),
             None => Err(no_array(folder, "there is no array or group".to_owned())),

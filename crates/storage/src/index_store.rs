@@ -11,6 +11,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use tilefs_format::error::{Error, Result};
+use tilefs_format::hex::hex;
 
 use super::bounded_folder::BoundedFolder;
 use super::cache_folder::{CacheFolder, TAG, note_use, unique};
@@ -70,7 +71,7 @@ impl EntryKey {
     }
 
     fn file_name(&self) -> String {
-        self.0.iter().fold(String::new(), |name, byte| name + &format!("{byte:02x}")) + SUFFIX
+        hex(&self.0) + SUFFIX
     }
 }
 

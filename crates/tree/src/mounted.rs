@@ -11,12 +11,10 @@ use tilefs_reader::statistics::Statistic;
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation::Turn;
 
-use crate::array::array_folder;
-use crate::directory_folder::DirectoryFolder;
-use crate::group::GroupFolder;
+use crate::group::OpenedFolder;
 use crate::node::{Changed, Folder, Refreshed, Tree};
 use crate::objects::opened_later::source_of;
-use crate::open::{Stored, open_in};
+use crate::open::{Stored, open_in, opened_folder};
 use crate::options::OpenOptions;
 
 /// An array or a group with its tree.
@@ -33,32 +31,9 @@ pub struct MountedTree {
 }
 
 struct CurrentRoot {
-    root: Root,
+    root: OpenedFolder,
     /// Whether the last attempt to open changed data failed.
     is_behind: bool,
-}
-
-enum Root {
-    Array(Arc<dyn Folder>),
-    Group(Arc<GroupFolder>),
-    Directory(Arc<dyn Folder>),
-}
-
-impl Root {
-    fn new(stored: Stored, options: &Arc<OpenOptions>) -> Result<Self> {
-        Ok(match stored {
-            Stored::Array(array) => Root::Array(Arc::new(array_folder(array, options.clone())?)),
-            Stored::Group(group) => Root::Group(Arc::new(GroupFolder::new(group, options.clone())?)),
-            Stored::Directory(directory) => Root::Directory(Arc::new(DirectoryFolder::new(directory, options.clone()))),
-        })
-    }
-
-    fn folder(&self) -> Arc<dyn Folder> {
-        match self {
-            Root::Array(folder) | Root::Directory(folder) => folder.clone(),
-            Root::Group(folder) => folder.clone(),
-        }
-    }
 }
 
 impl MountedTree {
@@ -69,7 +44,7 @@ impl MountedTree {
     pub fn new(stored: Stored, options: &OpenOptions) -> Result<Self> {
         let (context, path, options) = (stored.context().clone(), stored.path().clone(), Arc::new(options.clone()));
         let time = AtomicU64::new(stored.window().end);
-        let root = Root::new(stored, &options)?;
+        let root = opened_folder(stored, &options)?;
         let state = Mutex::new(CurrentRoot { root, is_behind: false });
         Ok(MountedTree { context, path, options, state, time, refreshing: Turn::new() })
     }
@@ -93,11 +68,11 @@ impl MountedTree {
     }
 
     /// Reopens everything; also returns the time as of which it is open.
-    fn reopen(&self) -> Result<(Root, u64)> {
+    fn reopen(&self) -> Result<(OpenedFolder, u64)> {
         self.context.watch.forget(None);
         let stored = open_in(self.context.clone(), &self.path, &self.options)?;
         let time = stored.window().end;
-        Ok((Root::new(stored, &self.options)?, time))
+        Ok((opened_folder(stored, &self.options)?, time))
     }
 }
 
@@ -120,8 +95,8 @@ impl Tree for MountedTree {
                 return Ok(None);
             }
             let group = match &state.root {
-                Root::Group(group) => Some(group.clone()),
-                Root::Array(_) | Root::Directory(_) => None,
+                OpenedFolder::Group(group) => Some(group.clone()),
+                OpenedFolder::Other(_) => None,
             };
             (std::mem::replace(&mut state.is_behind, true), group)
         };
@@ -134,7 +109,7 @@ impl Tree for MountedTree {
                 let arrays: HashSet<StoreKey> = arrays.into_iter().collect();
                 let window = self.options.reading.window();
                 let group = group.refreshed(&arrays, window)?;
-                (Root::Group(Arc::new(group)), window.end, Changed::Sources(sources))
+                (OpenedFolder::Group(Arc::new(group)), window.end, Changed::Sources(sources))
             }
             _ => {
                 let (root, time) = self.reopen()?;

@@ -6,17 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_format::folder::KEY_VALUE_SCHEMA;
+use tilefs_format::folder::{KEY_VALUE_SCHEMA, ObjectKind};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::FolderListing;
-use tilefs_reader::array::{Array, Context, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Array, Context, TimeWindow, kind_of_entries, object_kind};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::array::array_folder;
 use crate::directory_folder::DirectoryFolder;
-use crate::group::GroupFolder;
+use crate::group::{GroupFolder, OpenedFolder};
 use crate::node::Folder;
 use crate::node::suggest::nearest;
 use crate::objects::directory::{Directory, holds_objects};
@@ -38,10 +38,15 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
 /// # Errors
 /// As for [`open`].
 pub fn root(stored: Stored, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+    Ok(opened_folder(stored, &Arc::new(options.clone()))?.folder())
+}
+
+pub(crate) fn opened_folder(stored: Stored, options: &Arc<OpenOptions>) -> Result<OpenedFolder> {
+    let options = options.clone();
     Ok(match stored {
-        Stored::Array(array) => Arc::new(array_folder(array, Arc::new(options.clone()))?),
-        Stored::Group(group) => Arc::new(GroupFolder::new(group, Arc::new(options.clone()))?),
-        Stored::Directory(directory) => Arc::new(DirectoryFolder::new(directory, Arc::new(options.clone()))),
+        Stored::Array(array) => OpenedFolder::Other(Arc::new(array_folder(array, options)?)),
+        Stored::Group(group) => OpenedFolder::Group(Arc::new(GroupFolder::new(group, options)?)),
+        Stored::Directory(directory) => OpenedFolder::Other(Arc::new(DirectoryFolder::new(directory, options))),
     })
 }
 
@@ -142,7 +147,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
         error => error,
     })?;
     let entries = listing.top();
-    if let Some(kind) = ObjectKind::of_entries(entries) {
+    if let Some(kind) = kind_of_entries(entries) {
         return Ok((Some(kind), listing));
     }
     if entries.is_empty() && is_object_uri(&path.to_string()) {
@@ -167,7 +172,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
 pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
     options.reading.storage_of(path).is_ok_and(|(storage, key)| {
         storage.allow(&key);
-        matches!(ObjectKind::of(&*storage, &key), Ok(Some(_)))
+        matches!(object_kind(&*storage, &key), Ok(Some(_)))
     })
 }
 
@@ -204,7 +209,7 @@ fn array_around(storage: &dyn Storage, path: &StoreKey) -> Option<(ObjectKind, S
     let most = if is_object_uri(&path.to_string()) { MAX_AROUND_REMOTE } else { MAX_AROUND };
     let around = iter::successors(path.parent(), StoreKey::parent).take(most);
     around.into_iter().find_map(|folder| {
-        let kind = ObjectKind::of(storage, &folder).ok()??;
+        let kind = object_kind(storage, &folder).ok()??;
         let rest = String::from_utf8_lossy(path.below(&folder)?).into_owned();
         Some((kind, folder, rest))
     })

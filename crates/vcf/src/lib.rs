@@ -1,4 +1,4 @@
-//! Variant calls of TileDB-VCF datasets as VCF and BCF.
+//! Variant calls of TileDB-VCF datasets as VCF, BCF, and the files of PLINK.
 //!
 //! A dataset has an array of variant calls, with a cell for each record of each sample, and an array with the headers
 //! of the source files, without their line of column names. Records longer than the dataset's anchor gap have
@@ -27,6 +27,7 @@ mod known_names;
 mod layout;
 mod line;
 mod merge;
+mod plink;
 mod record;
 mod record_columns;
 mod tabix;
@@ -39,7 +40,8 @@ pub use definitions::{Definitions, FieldKind, Filters};
 pub use header::Header;
 pub use layout::{CellPositions, ContigStretch, Contigs, DatasetLayout, PositionWindow, sample_numbers};
 pub use line::Line;
-pub use merge::{FileRecord, MergedFile, MergedLines, Merger};
+pub use merge::{FileRecord, LineRule, MergedFile, MergedLines, Merger};
+pub use plink::fam;
 pub use record::Record;
 pub use record_columns::{push_alleles, push_filters, push_id};
 pub use tabix::{IndexFormat, csi_of_bcf, tabix};

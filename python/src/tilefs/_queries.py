@@ -640,8 +640,21 @@ def _arrow(array: "Array", name: str, values: Any) -> "pyarrow.Array":
     if data.dtype == object or data.dtype.kind in "SV":
         return pyarrow.array(data.tolist())
     if data.dtype.kind == "M" and numpy.datetime_data(data.dtype) not in [(unit, 1) for unit in ("s", "ms", "us", "ns")]:
-        data = data.astype("datetime64[s]")
+        days = data.astype("datetime64[D]")
+        shown = days[~numpy.isnat(days) if nulls is None else ~(numpy.isnat(days) | nulls)].astype("int64")
+        ends = numpy.iinfo("int32")
+        # Days of Arrow have 32 bits, in which pyarrow cuts others off.
+        fits = bool((shown >= ends.min).all() and (shown <= ends.max).all())
+        data = days if fits and numpy.datetime_data(data.dtype)[0] in "YMWD" else data.astype("datetime64[s]")
     return pyarrow.array(data, mask=nulls)
+
+
+def _dates(column: "pyarrow.ChunkedArray") -> "pandas.Series":
+    """Returns days as dates of Python, as TileDB-Py does, or as ``datetime64`` if some are beyond Python's years."""
+    try:
+        return column.to_pandas()
+    except ValueError:
+        return column.to_pandas(date_as_object=False)
 
 
 def _frame(array: "Array", table: "pyarrow.Table") -> "pandas.DataFrame":
@@ -660,6 +673,8 @@ def _frame(array: "Array", table: "pyarrow.Table") -> "pandas.DataFrame":
         attribute = array.attributes.get(name)
         if attribute is not None and attribute.nullable and column.type in wide:
             columns[name] = wide[column.type].__from_arrow__(column)
+        elif column.type == pyarrow.date32():
+            columns[name] = _dates(column)
         else:
             columns[name] = column.to_pandas()
     return pandas.DataFrame(columns, index=frame.index)

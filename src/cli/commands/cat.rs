@@ -6,7 +6,7 @@ use clap::Args;
 use tilefs_threads as threads;
 
 use crate::cli::failure::{Failure, complain};
-use crate::cli::options::{Logging, NamedSlices, Opening};
+use crate::cli::options::{NamedSlices, Opening};
 use crate::cli::{array, output};
 use tilefs::read_ahead::ReadAhead;
 use tilefs_tree::Node;
@@ -35,14 +35,11 @@ pub struct Cat {
 
     #[command(flatten)]
     opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
 }
 
 impl Cat {
     pub fn run(&self) -> Result<(), Failure> {
-        self.logging.start();
+        self.opening.logging.start();
         output::check()?;
         let options = self.opening.options(&self.slices)?;
         threads::start_team(options.reading.threads);

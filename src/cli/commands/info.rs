@@ -6,7 +6,7 @@ use clap::Args;
 use tilefs_threads as threads;
 
 use crate::cli::failure::Failure;
-use crate::cli::options::{Logging, NamedSlices, Opening};
+use crate::cli::options::{NamedSlices, Opening};
 use crate::cli::{array, output, printable};
 use tilefs_tree::group::outline::{outline, outline_of_directory};
 use tilefs_tree::objects::directory::directory_json;
@@ -32,14 +32,11 @@ pub struct Info {
 
     #[command(flatten)]
     opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
 }
 
 impl Info {
     pub fn run(&self) -> Result<(), Failure> {
-        self.logging.start();
+        self.opening.logging.start();
         let options = self.opening.options(&NamedSlices::default())?;
         threads::start_team(options.reading.threads);
         if let Some(selection) = &self.slice {

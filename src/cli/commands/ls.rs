@@ -11,8 +11,9 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_threads as threads;
 
 use crate::cli::failure::{Failure, complain};
-use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::options::TreeArguments;
 use crate::cli::{array, output, printable};
+use tilefs_tree::objects::walk::joined;
 use tilefs_tree::wording::size::{dense_text, sparse_text};
 use tilefs_tree::{self as tree, Folder, Node};
 
@@ -46,16 +47,7 @@ pub struct Ls {
     all: bool,
 
     #[command(flatten)]
-    slices: NamedSlices,
-
-    #[command(flatten)]
-    views: Views,
-
-    #[command(flatten)]
-    opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
+    tree: TreeArguments,
 }
 
 /// A listing in progress, with errors about folders that could not be listed and files without a size.
@@ -68,9 +60,8 @@ struct TreeListing<'a> {
 
 impl Ls {
     pub fn run(&self) -> Result<(), Failure> {
-        self.logging.start();
-        let mut options = self.opening.options(&self.slices)?;
-        options.shown = self.views.shown();
+        self.tree.start_log();
+        let options = self.tree.options()?;
         threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
         let mut listing = TreeListing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
@@ -112,7 +103,7 @@ impl TreeListing<'_> {
                     Ok(Some(node)) => Some(node),
                     Ok(None) => None,
                     Err(error) => {
-                        self.complain(&join(path, &entry.name), &error.to_string());
+                        self.complain(&joined(path, &entry.name), &error.to_string());
                         None
                     }
                 }
@@ -122,7 +113,7 @@ impl TreeListing<'_> {
             let line = self.line(&entry.name, node.as_ref());
             output::print(&line)?;
             if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive) {
-                within.push((folder, join(path, &entry.name)));
+                within.push((folder, joined(path, &entry.name)));
             }
         }
         for (folder, path) in within {
@@ -193,10 +184,6 @@ fn shape(folder: &dyn Folder) -> String {
         (Some("group"), _, Some(members)) => format!("  group of {members}"),
         _ => String::new(),
     }
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
 /// Formats a time to the second: `2024-01-31T10:15:00Z`.

@@ -11,7 +11,7 @@ use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 
 use crate::cli::failure::{Failure, NOT_AN_ARRAY};
-use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::options::TreeArguments;
 use crate::cli::{array, log, service};
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
@@ -95,16 +95,7 @@ pub struct Mount {
     _options: Option<String>,
 
     #[command(flatten)]
-    slices: NamedSlices,
-
-    #[command(flatten)]
-    views: Views,
-
-    #[command(flatten)]
-    opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
+    tree: TreeArguments,
 
     /// Write messages to the end of this file instead of the terminal or the system's log
     #[arg(long, value_name = "FILE", help_heading = "Messages")]
@@ -113,7 +104,7 @@ pub struct Mount {
 
 impl Mount {
     pub fn run(&self) -> Result<(), Failure> {
-        self.logging.start();
+        self.tree.start_log();
         if self.is_foreground() {
             return self.serve();
         }
@@ -124,7 +115,7 @@ impl Mount {
     }
 
     pub fn is_foreground(&self) -> bool {
-        self.foreground || self.logging.is_debug()
+        self.foreground || self.tree.opening.logging.is_debug()
     }
 
     /// Returns the mount point, as typed.
@@ -182,8 +173,7 @@ impl Mount {
         if self.until_eof {
             signals.end_with(io::stdin())?;
         }
-        let mut options = self.opening.options(&self.slices)?;
-        options.shown = self.views.shown();
+        let mut options = self.tree.options()?;
         // Other users would otherwise see data that only this user may read.
         let may_be_shared = fuse::descriptor(self.mountpoint()).is_some();
         let is_shared = self.allow_other || may_be_shared || rustix::process::geteuid().is_root();

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 
-use super::serve::{Served, local_options, serve};
+use super::serve::{local_options, serve};
 use crate::cli::failure::Failure;
-use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::options::TreeArguments;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,23 +23,13 @@ pub struct Open {
     array: PathBuf,
 
     #[command(flatten)]
-    slices: NamedSlices,
-
-    #[command(flatten)]
-    views: Views,
-
-    #[command(flatten)]
-    opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
+    tree: TreeArguments,
 }
 
 impl Open {
     pub fn run(&self) -> Result<(), Failure> {
-        self.logging.start();
-        let data = Served { array: &self.array, slices: &self.slices, views: &self.views, opening: &self.opening };
-        serve(&data, local_options(), false, open_browser)
+        self.tree.start_log();
+        serve(&self.array, &self.tree, local_options(), false, open_browser)
     }
 }
 

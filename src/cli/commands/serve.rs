@@ -9,7 +9,7 @@ use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 
 use crate::cli::failure::Failure;
-use crate::cli::options::{Logging, NamedSlices, Opening, Views};
+use crate::cli::options::TreeArguments;
 use crate::cli::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::read_ahead::Window;
@@ -74,21 +74,12 @@ pub struct Serve {
     refresh: Option<u32>,
 
     #[command(flatten)]
-    slices: NamedSlices,
-
-    #[command(flatten)]
-    views: Views,
-
-    #[command(flatten)]
-    opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
+    tree: TreeArguments,
 }
 
 impl Serve {
     pub fn run(&self) -> Result<(), Failure> {
-        self.logging.start();
+        self.tree.start_log();
         let how = ServeOptions {
             listen: self.address(),
             token: self.token.clone(),
@@ -97,17 +88,8 @@ impl Serve {
             refresh: self.refresh.map(|seconds| Duration::from_secs(seconds.into())),
             ..local_options()
         };
-        let data = Served { array: &self.array, slices: &self.slices, views: &self.views, opening: &self.opening };
-        serve(&data, how, self.follow_links, |_| ())
+        serve(&self.array, &self.tree, how, self.follow_links, |_| ())
     }
-}
-
-/// What is served.
-pub struct Served<'a> {
-    pub array: &'a Path,
-    pub slices: &'a NamedSlices,
-    pub views: &'a Views,
-    pub opening: &'a Opening,
 }
 
 /// Returns the options of a server for this machine, on any free port.
@@ -126,7 +108,8 @@ pub fn local_options() -> ServeOptions {
 
 /// Serves until a signal. `started` gets the URL once it is answered.
 pub fn serve(
-    data: &Served<'_>,
+    array: &Path,
+    arguments: &TreeArguments,
     how: ServeOptions,
     follows_links: bool,
     started: impl FnOnce(&str),
@@ -134,17 +117,16 @@ pub fn serve(
     // Before any thread starts, as for a mount.
     make_room_for_files();
     let signals = Signals::hold()?;
-    let mut options = data.opening.options(data.slices)?;
-    options.shown = data.views.shown();
+    let mut options = arguments.options()?;
     // Other users of this machine can connect, and must not see more than is served.
     options.reading.links = if follows_links { Links::Anywhere } else { Links::Within };
     options.is_watched = how.refresh.is_some();
     threads::start_team(options.reading.threads);
-    let tree = array::open_tree(data.array, &options)?;
+    let tree = array::open_tree(array, &options)?;
     let how = ServeOptions {
-        read_ahead_workers: array::read_ahead_workers(data.array, &options),
-        read_ahead_window: array::read_ahead_window(data.array, &options),
-        expects_whole_reads: array::is_remote(data.array),
+        read_ahead_workers: array::read_ahead_workers(array, &options),
+        read_ahead_window: array::read_ahead_window(array, &options),
+        expects_whole_reads: array::is_remote(array),
         ..how
     };
     signals.wait();
@@ -154,7 +136,7 @@ pub fn serve(
     }
     // Without standard output, as a service, the log has the address.
     let url = format!("http://{}/", server.address());
-    let line = format!("serving {} at {url}\n", data.array.display());
+    let line = format!("serving {} at {url}\n", array.display());
     if output::print(&line).is_err() {
         ::log::info!("{}", line.trim_end());
     }

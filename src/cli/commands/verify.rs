@@ -15,7 +15,7 @@ use tilefs_reader::array::{Array, ArrayFolder};
 use tilefs_threads as threads;
 
 use crate::cli::failure::Failure;
-use crate::cli::options::{Logging, NamedSlices, Opening};
+use crate::cli::options::{NamedSlices, Opening};
 use crate::cli::output;
 use tilefs_tree::group::texts::NEITHER;
 use tilefs_tree::objects::walk::{Unreadable, Visited, WalkPlace, walk_directory, walk_group};
@@ -47,14 +47,11 @@ pub struct Verify {
 
     #[command(flatten)]
     opening: Opening,
-
-    #[command(flatten)]
-    logging: Logging,
 }
 
 impl Verify {
     pub fn run(&self) -> std::result::Result<(), Failure> {
-        self.logging.start();
+        self.opening.logging.start();
         let tally = self.check().map_err(|failure| match failure.status {
             // The reader has closed the pipe.
             0 => failure,
@@ -202,7 +199,8 @@ impl Whole {
             _ => place.path,
         };
         match visited {
-            Visited::Group(..) | Visited::Directory(_) | Visited::Again | Visited::Unexamined(_) => Ok(()),
+            Visited::Group(..) | Visited::Directory(_) | Visited::Again => Ok(()),
+            Visited::Unexamined | Visited::UnexaminedMember(_) => Ok(()),
             Visited::Missing(reason) => self.miss(name, reason),
             Visited::Neither => self.miss(name, NEITHER),
             Visited::Unreadable(_, error) => self.add(name, not_opened(error)),

@@ -45,12 +45,12 @@ struct Shared {
     /// Notified when the connection should close.
     close: Notify,
     /// Changed only while the state of all connections is locked.
-    place: Mutex<Place>,
+    place: Mutex<CountedAs>,
 }
 
 /// The limit under which a connection counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
+enum CountedAs {
     #[default]
     Nowhere,
     /// The connection is among those without a whole request, under this number.
@@ -145,7 +145,7 @@ impl State {
     fn close_waiting(&mut self) -> bool {
         let Some((_, longest)) = self.waiting.pop_first() else { return false };
         // The connection still waits for a request, and may get a request before it closes.
-        *longest.place() = Place::Nowhere;
+        *longest.place() = CountedAs::Nowhere;
         longest.close.notify_one();
         true
     }
@@ -155,21 +155,21 @@ impl State {
         let has_stalled = self.stalled.first_key_value().is_some_and(|(_, (since, _))| since.elapsed() >= STALLED);
         let longest = if has_stalled { self.stalled.pop_first() } else { None };
         let Some((_, (_, longest))) = longest else { return false };
-        *longest.place() = Place::Cut;
+        *longest.place() = CountedAs::Cut;
         self.busy = self.busy.saturating_sub(1);
         longest.close.notify_one();
         true
     }
 
     /// Takes a connection out of its place, and returns the place.
-    fn remove(&mut self, shared: &Shared) -> Place {
+    fn remove(&mut self, shared: &Shared) -> CountedAs {
         let place = std::mem::take(&mut *shared.place());
         match place {
-            Place::Waiting(number) => drop(self.waiting.remove(&number)),
-            Place::Stalled(number) => drop(self.stalled.remove(&number)),
-            Place::Nowhere | Place::Busy | Place::Exempt | Place::Cut => {}
+            CountedAs::Waiting(number) => drop(self.waiting.remove(&number)),
+            CountedAs::Stalled(number) => drop(self.stalled.remove(&number)),
+            CountedAs::Nowhere | CountedAs::Busy | CountedAs::Exempt | CountedAs::Cut => {}
         }
-        if matches!(place, Place::Busy | Place::Stalled(_)) {
+        if matches!(place, CountedAs::Busy | CountedAs::Stalled(_)) {
             self.busy = self.busy.saturating_sub(1);
             self.room.notify_one();
         }
@@ -183,7 +183,7 @@ impl State {
 }
 
 impl Shared {
-    fn place(&self) -> MutexGuard<'_, Place> {
+    fn place(&self) -> MutexGuard<'_, CountedAs> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,12 +196,12 @@ impl Connection {
         if !is_exempt && state.busy >= self.connections.most_busy && !state.cut_stalled() {
             return None;
         }
-        if state.remove(&self.shared) == Place::Cut {
-            *self.shared.place() = Place::Cut;
+        if state.remove(&self.shared) == CountedAs::Cut {
+            *self.shared.place() = CountedAs::Cut;
             return None;
         }
         state.busy += usize::from(!is_exempt);
-        *self.shared.place() = if is_exempt { Place::Exempt } else { Place::Busy };
+        *self.shared.place() = if is_exempt { CountedAs::Exempt } else { CountedAs::Busy };
         self.had_requests.store(true, Ordering::Relaxed);
         Some(Busy(Arc::clone(self)))
     }
@@ -216,9 +216,9 @@ impl Connection {
     pub fn stall(&self) {
         let mut state = self.connections.state();
         let mut place = self.shared.place();
-        if *place == Place::Busy {
+        if *place == CountedAs::Busy {
             let number = state.number();
-            *place = Place::Stalled(number);
+            *place = CountedAs::Stalled(number);
             state.stalled.insert(number, (Instant::now(), Arc::clone(&self.shared)));
         }
     }
@@ -227,9 +227,9 @@ impl Connection {
     pub fn go_on(&self) {
         let mut state = self.connections.state();
         let mut place = self.shared.place();
-        if let Place::Stalled(number) = *place {
+        if let CountedAs::Stalled(number) = *place {
             state.stalled.remove(&number);
-            *place = Place::Busy;
+            *place = CountedAs::Busy;
         }
     }
 
@@ -240,12 +240,12 @@ impl Connection {
 
     /// Returns whether no request of the connection is being answered.
     pub fn is_waiting(&self) -> bool {
-        matches!(*self.shared.place(), Place::Waiting(_) | Place::Nowhere)
+        matches!(*self.shared.place(), CountedAs::Waiting(_) | CountedAs::Nowhere)
     }
 
     /// Returns whether the connection is cut off in favour of another client.
     pub fn is_cut(&self) -> bool {
-        *self.shared.place() == Place::Cut
+        *self.shared.place() == CountedAs::Cut
     }
 
     /// Waits until the connection should close.
@@ -256,13 +256,13 @@ impl Connection {
     /// Adds the connection to those without a request, as the youngest.
     fn rest(&self) {
         let mut state = self.connections.state();
-        if state.remove(&self.shared) == Place::Cut {
-            *self.shared.place() = Place::Cut;
+        if state.remove(&self.shared) == CountedAs::Cut {
+            *self.shared.place() = CountedAs::Cut;
             return;
         }
         let number = state.number();
         state.waiting.insert(number, Arc::clone(&self.shared));
-        *self.shared.place() = Place::Waiting(number);
+        *self.shared.place() = CountedAs::Waiting(number);
         if state.are_closing {
             self.shared.close.notify_one();
         }

@@ -4,6 +4,7 @@
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use sha2::{Digest, Sha256};
+use tilefs_format::hex::hex;
 
 use crate::serve::message::{Answer, Question};
 
@@ -47,8 +48,7 @@ pub fn answer(names: &[String], asked: &Question) -> Option<Answer> {
     if [first, second] != FOLDER {
         return None;
     }
-    let hash: String = Sha256::digest(asset.bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let etag = format!("\"{hash}\"");
+    let etag = format!("\"{}\"", hex(&Sha256::digest(asset.bytes)[..8]));
     let is_known = asked.headers.get(IF_NONE_MATCH).is_some_and(|given| given.as_bytes() == etag.as_bytes());
     let answer = match is_known {
         true => Answer::empty(StatusCode::NOT_MODIFIED),

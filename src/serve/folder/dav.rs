@@ -5,12 +5,12 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use hyper::body::Bytes;
 
-use super::listing::{ENOUGH, Member, Members};
+use super::listing::{ENOUGH, ListedMember, Members};
 use super::properties::{AFTER, Asked, Resource};
 use crate::serve::connection::body::Pieces;
 use crate::serve::http::content_type;
 use crate::serve::http::path::{TreePath, encode_name};
-use crate::serve::http::refusal::{Failure, Refusal};
+use crate::serve::http::refusal::{NodeFailure, Refusal};
 use crate::serve::http::validators;
 use crate::serve::site::{Site, Snapshot, modified};
 use tilefs_tree::node::recent::Found;
@@ -73,7 +73,7 @@ impl PropertyPieces {
         found: Found,
         asked: Asked,
         depth: Depth,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, NodeFailure> {
         let is_folder = matches!(found.node, Node::Folder(_));
         let mut resource = Resource {
             href: path.url(is_folder),
@@ -100,7 +100,7 @@ impl PropertyPieces {
         Ok(PropertyPieces { asked, snapshot, found, url, path, before: Some(before), members })
     }
 
-    fn resource(&self, member: Member) -> Resource {
+    fn resource(&self, member: ListedMember) -> Resource {
         let mut href = self.url.clone();
         encode_name(&member.name, &mut href);
         let is_folder = member.kind == EntryKind::Folder;

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 
 use crate::serve::connection::body::Pieces;
 use crate::serve::http::path::{append, encode_name, escape_markup};
-use crate::serve::http::refusal::{Failure, Refusal};
+use crate::serve::http::refusal::{NodeFailure, Refusal};
 use crate::serve::http::validators;
 use crate::serve::site::Site;
 use tilefs_tree::node::recent::Found;
@@ -34,13 +34,13 @@ pub struct Members {
     folder: Arc<dyn Folder>,
     /// The path of the folder in the tree.
     path: String,
-    entries: std::vec::IntoIter<Member>,
+    entries: std::vec::IntoIter<ListedMember>,
     /// Whether files are looked up.
     with_facts: bool,
 }
 
 /// A line of a listing.
-pub struct Member {
+pub struct ListedMember {
     pub name: String,
     pub kind: EntryKind,
     /// `None` for a folder, and if the file was not looked up or the lookup failed.
@@ -61,9 +61,9 @@ impl Members {
     ///
     /// # Errors
     /// Those of [`Folder::list`].
-    pub fn of(site: &Arc<Site>, found: &Found, path: String, always_with_facts: bool) -> Result<Self, Failure> {
-        let Node::Folder(folder) = &found.node else { return Err(Failure::Absent(None)) };
-        let entries: Vec<Member> = folder
+    pub fn of(site: &Arc<Site>, found: &Found, path: String, always_with_facts: bool) -> Result<Self, NodeFailure> {
+        let Node::Folder(folder) = &found.node else { return Err(NodeFailure::Absent(None)) };
+        let entries: Vec<ListedMember> = folder
             .list()?
             .into_iter()
             .filter(|entry| {
@@ -74,7 +74,7 @@ impl Members {
                 }
                 is_name
             })
-            .map(|entry| Member { name: entry.name, kind: entry.kind, facts: None, has_failed: false })
+            .map(|entry| ListedMember { name: entry.name, kind: entry.kind, facts: None, has_failed: false })
             .collect();
         let with_facts = always_with_facts || entries.len() <= MAX_SIZED;
         Ok(Members { site: site.clone(), folder: folder.clone(), path, entries: entries.into_iter(), with_facts })
@@ -89,7 +89,7 @@ impl Members {
     ///
     /// # Errors
     /// Only [`Refusal::Cancelled`]: a member that cannot be looked up is marked, and the log says why.
-    pub fn next(&mut self) -> Result<Option<Member>, Refusal> {
+    pub fn next(&mut self) -> Result<Option<ListedMember>, Refusal> {
         let Some(mut member) = self.entries.next() else { return Ok(None) };
         if self.with_facts && member.kind == EntryKind::File {
             let doing = || format!("look-up of {}/{}", self.path, member.name);
@@ -103,13 +103,13 @@ impl Members {
     }
 }
 
-fn facts(folder: &dyn Folder, name: &str) -> Result<Option<Facts>, Failure> {
+fn facts(folder: &dyn Folder, name: &str) -> Result<Option<Facts>, NodeFailure> {
     let Some(Node::File(file)) = folder.lookup(name)? else { return Ok(None) };
     Ok(Some(Facts { size: file.len()?, modified: file.modified(), file }))
 }
 
 /// The form of a listing.
-pub enum Form {
+pub enum ListingForm {
     /// Rows of a table. `query` is appended to the links.
     Html {
         query: String,
@@ -120,7 +120,7 @@ pub enum Form {
 /// A listing as the bytes of a reply.
 pub struct ListingPieces {
     members: Members,
-    form: Form,
+    form: ListingForm,
     /// The text before the first member; `None` once it has been returned.
     before: Option<String>,
     /// The text after the last one; `None` once it has been returned.
@@ -130,7 +130,7 @@ pub struct ListingPieces {
 
 impl ListingPieces {
     /// Creates a listing with the text around it.
-    pub fn new(members: Members, form: Form, before: String, after: String) -> Self {
+    pub fn new(members: Members, form: ListingForm, before: String, after: String) -> Self {
         ListingPieces { members, form, before: Some(before), after: Some(after), has_members: false }
     }
 }
@@ -147,8 +147,8 @@ impl Pieces for ListingPieces {
                 break;
             };
             match &self.form {
-                Form::Html { query } => row(&member, query, &mut text),
-                Form::Json => {
+                ListingForm::Html { query } => row(&member, query, &mut text),
+                ListingForm::Json => {
                     text += if self.has_members { ",\n" } else { "\n" };
                     object(&member, &mut text);
                 }
@@ -163,7 +163,7 @@ impl Pieces for ListingPieces {
 }
 
 /// Appends a row of a table.
-fn row(member: &Member, query: &str, out: &mut String) {
+fn row(member: &ListedMember, query: &str, out: &mut String) {
     let slash = if member.kind == EntryKind::Folder { "/" } else { "" };
     out.push_str("<tr><td><a href=\"");
     encode_name(&member.name, out);
@@ -192,7 +192,7 @@ fn human(bytes: u64) -> String {
 }
 
 /// Appends a JSON object: `name`, `type`, and if known `mtime` and `size`.
-fn object(member: &Member, out: &mut String) {
+fn object(member: &ListedMember, out: &mut String) {
     let kind = if member.kind == EntryKind::Folder { "directory" } else { "file" };
     append!(out, "{{\"name\":{},\"type\":\"{kind}\"", serde_json::Value::from(member.name.as_str()));
     if let Some(facts) = &member.facts {

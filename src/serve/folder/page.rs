@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::application;
 use crate::serve::http::path::{TreePath, decode, encode_name, escape_markup};
-use crate::serve::http::refusal::Failure;
+use crate::serve::http::refusal::NodeFailure;
 use crate::serve::message::Question;
 use crate::serve::site::Site;
 use tilefs_tree::node::quoting::shell_word;
@@ -71,8 +71,8 @@ impl Page {
     ///
     /// # Errors
     /// Those of a lookup. A text that cannot be read is left out.
-    pub fn new(site: &Site, path: &TreePath, node: &Node, asked: &Question) -> Result<Self, Failure> {
-        let Node::Folder(folder) = node else { return Err(Failure::Absent(None)) };
+    pub fn new(site: &Site, path: &TreePath, node: &Node, asked: &Question) -> Result<Self, NodeFailure> {
+        let Node::Folder(folder) = node else { return Err(NodeFailure::Absent(None)) };
         let description = DESCRIPTIONS.iter().find_map(|name| text_of(&**folder, name));
         let description = description.map(|text| site.host_paths.hide(&text));
         let is_array = folder.lookup(SCHEMA)?.is_some();
@@ -251,7 +251,7 @@ fn text_of(folder: &dyn Folder, name: &str) -> Option<String> {
 }
 
 /// Returns up to five commands that read the array or group at a URL, each with an explanation.
-fn commands(folder: &dyn Folder, url: &str, description: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+fn commands(folder: &dyn Folder, url: &str, description: &str) -> Result<Vec<(&'static str, String)>, NodeFailure> {
     let known = folder.known_paths();
     let at = |path: &str| {
         let mut full = url.to_owned();

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::path::decode;
 
 /// The rules of a server.
-pub struct Access {
+pub struct AccessRules {
     /// The hash of the token. The time that comparing hashes takes reveals nothing about the token.
     token: Option<[u8; 32]>,
     /// Whether only names of this machine are accepted as the host.
@@ -25,12 +25,12 @@ pub enum Denied {
     Host,
 }
 
-impl Access {
+impl AccessRules {
     /// Requires a token, if one is given. Without a token, web pages in this machine's browsers can reach even a server
     /// that listens only to this machine, because a page can give its own host name the address 127.0.0.1 (DNS
     /// rebinding). With `only_local_names`, requests for such names are refused.
     pub fn new(token: Option<&str>, only_local_names: bool) -> Self {
-        Access { token: token.map(hash), only_local_names }
+        AccessRules { token: token.map(hash), only_local_names }
     }
 
     /// Checks a request: the header `Authorization` with the token (`Bearer`, or the password of `Basic`, which is all
@@ -94,7 +94,7 @@ fn is_address_or_localhost(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(access: &Access, header: Option<(&'static str, &str)>, query: Option<&str>) -> Result<(), Denied> {
+    fn check(access: &AccessRules, header: Option<(&'static str, &str)>, query: Option<&str>) -> Result<(), Denied> {
         let mut headers = HeaderMap::new();
         if let Some((name, value)) = header {
             headers.insert(name, value.parse().unwrap());
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_token_may_come_in_three_ways() {
-        let access = Access::new(Some("s3cret:/+"), false);
+        let access = AccessRules::new(Some("s3cret:/+"), false);
         let basic = format!("Basic {}", STANDARD.encode("anybody:s3cret:/+"));
         for good in ["Bearer s3cret:/+", "bearer  s3cret:/+", &basic] {
             assert_eq!(check(&access, Some(("authorization", good)), None), Ok(()), "{good}");
@@ -119,12 +119,12 @@ mod tests {
         // Links repeat the token of the server, and no other text of the client.
         assert_eq!(access.token_in(Some("json&token=s3cret:%2F%2B")).as_deref(), Some("s3cret:/+"));
         assert_eq!(access.token_in(Some("token=other")), None);
-        assert_eq!(Access::new(None, true).token_in(Some("token=other")), None);
+        assert_eq!(AccessRules::new(None, true).token_in(Some("token=other")), None);
     }
 
     #[test]
     fn a_page_that_renames_this_machine_is_refused() {
-        let local = Access::new(None, true);
+        let local = AccessRules::new(None, true);
         for host in
             ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "[::ffff:127.0.0.1]:80", "LOCALHOST:1"]
         {
@@ -150,7 +150,7 @@ mod tests {
             headers.append(HOST, second.parse().unwrap());
             assert_eq!(local.check(&headers, None), Err(Denied::Host), "{first}, {second}");
         }
-        assert_eq!(check(&Access::new(None, false), Some(("host", "data.example")), None), Ok(()));
-        assert_eq!(check(&Access::new(Some("t"), true), Some(("host", "data.example")), Some("token=t")), Ok(()));
+        assert_eq!(check(&AccessRules::new(None, false), Some(("host", "data.example")), None), Ok(()));
+        assert_eq!(check(&AccessRules::new(Some("t"), true), Some(("host", "data.example")), Some("token=t")), Ok(()));
     }
 }

@@ -22,7 +22,7 @@ pub fn wanted(header: Option<&str>, length: u64) -> Wanted {
     let Some(list) = header.and_then(bytes_list) else { return Wanted::Whole };
     let mut parts = Vec::new();
     for text in list.split(',') {
-        match Part::parse(text.trim_matches([' ', '\t'])) {
+        match RequestedRange::parse(text.trim_matches([' ', '\t'])) {
             // Empty elements of a list are ignored.
             None if text.trim().is_empty() => {}
             None => return Wanted::Whole,
@@ -51,7 +51,7 @@ fn bytes_list(header: &str) -> Option<&str> {
 }
 
 /// One range as requested.
-enum Part {
+enum RequestedRange {
     From {
         first: u64,
         last: u64,
@@ -60,17 +60,17 @@ enum Part {
     Last(u64),
 }
 
-impl Part {
+impl RequestedRange {
     /// Parses `0-99`, `100-` or `-20`.
     fn parse(text: &str) -> Option<Self> {
         let (first, last) = text.split_once('-')?;
         match (first.is_empty(), last.is_empty()) {
             (true, true) => None,
-            (true, false) => Some(Part::Last(number(last)?)),
-            (false, true) => Some(Part::From { first: number(first)?, last: u64::MAX }),
+            (true, false) => Some(RequestedRange::Last(number(last)?)),
+            (false, true) => Some(RequestedRange::From { first: number(first)?, last: u64::MAX }),
             (false, false) => {
                 let (first, last) = (number(first)?, number(last)?);
-                (first <= last).then_some(Part::From { first, last })
+                (first <= last).then_some(RequestedRange::From { first, last })
             }
         }
     }
@@ -78,8 +78,8 @@ impl Part {
     /// Returns its bytes within a file, if there are any.
     fn within(self, length: u64) -> Option<Range<u64>> {
         let (start, end) = match self {
-            Part::From { first, last } => (first, last.saturating_add(1).min(length)),
-            Part::Last(count) => (length.saturating_sub(count), length),
+            RequestedRange::From { first, last } => (first, last.saturating_add(1).min(length)),
+            RequestedRange::Last(count) => (length.saturating_sub(count), length),
         };
         (start < end).then_some(start..end)
     }

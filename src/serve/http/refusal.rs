@@ -18,14 +18,14 @@ pub enum Refusal {
 }
 
 /// The outcome of looking for a node or reading it.
-pub enum Failure {
+pub enum NodeFailure {
     Absent(Option<String>),
     Error(Error),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for NodeFailure {
     fn from(error: Error) -> Self {
-        Failure::Error(error)
+        NodeFailure::Error(error)
     }
 }
 

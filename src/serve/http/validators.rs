@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 use sha2::{Digest, Sha256};
+use tilefs_format::hex::hex;
 
 /// The first second of the year 10000, which HTTP's date format cannot represent.
 const END_OF_DATES: Duration = Duration::from_secs(253_402_300_800);
@@ -24,9 +25,7 @@ pub fn etag(version: &[u8], path: &str, length: u64, modified: SystemTime) -> St
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let mut text = String::from("\"");
-    hash.finalize().iter().take(LENGTH).for_each(|byte| text += &format!("{byte:02x}"));
-    text + "\""
+    format!("\"{}\"", hex(&hash.finalize()[..LENGTH]))
 }
 
 /// Returns a date in HTTP's format, if it can be represented.

@@ -1,4 +1,5 @@
-"""xarray opens a group in the form of TileDB-CF as the dataset from which it was written."""
+"""xarray opens a group in the form of TileDB-CF as the dataset from which it was written, whole or in parts, and NCO and
+CDO join the parts along time."""
 
 import sys
 
@@ -76,6 +77,51 @@ def make():
     print("collected each xarray other")
 
 
+def check_files(folder):
+    """Checks the record dimension, and the file for h5py."""
+    import h5py
+    import netCDF4
+
+    with netCDF4.Dataset(f"{folder}/netcdf/group.nc") as file:
+        assert file.data_model.startswith("NETCDF3") and file.dimensions["time"].isunlimited() and len(file.dimensions["time"]) == 5
+        assert not file.dimensions["lat"].isunlimited()
+    with h5py.File(f"{folder}/hdf5/group.h5") as file:
+        for name, _, values, *_ in VARIABLES:
+            assert file[name].dtype == values.dtype and (file[name][...] == values).all(), name
+
+
+def check_parts(folder):
+    """Checks parts of all variables, and what joins them."""
+    import os
+    import shutil
+    import subprocess
+
+    import xarray
+
+    wanted = xarray.open_dataset("original.nc")
+    for selection, part in [
+        ("time=2023-01-11..2023-01-31,lat=-30..30", wanted.sel(time=slice("2023-01-11", "2023-01-31"), lat=slice(-30, 30))),
+        ("time=2023-02", wanted.sel(time=slice("2023-02", "2023-02"))),
+        ("station=1..2,lon=270..", wanted.isel(station=slice(1, 3)).sel(lon=slice(270, None))),
+        ("lat=30+90", wanted.sel(lat=[30, 90])),
+    ]:
+        for file in "netcdf/group.nc", "netcdf4/group.nc":
+            with xarray.open_dataset(f"{folder}/slice/{selection}/{file}") as found:
+                xarray.testing.assert_identical(found, part)
+        xarray.testing.assert_identical(xarray.open_zarr(f"{folder}/slice/{selection}/zarr").load(), part)
+    for wrong in "2023-01", "time=1999", "time=x", "altitude=3", "":
+        assert not os.path.exists(f"{folder}/slice/{wrong}/netcdf"), wrong
+    parts = [f"{folder}/slice/time={time}/netcdf/group.nc" for time in ("..2023-01-15", "2023-01-21", "2023-01-31..")]
+    if shutil.which("ncrcat"):
+        subprocess.run(["ncrcat", "-O", *parts, "joined.nc"], check=True)
+        with xarray.open_dataset("joined.nc") as joined:
+            xarray.testing.assert_equal(joined, wanted)
+    if shutil.which("cdo"):
+        subprocess.run(["cdo", "-s", "-O", "-f", "nc4", "mergetime", *parts, "joined.nc"], check=True)
+        with xarray.open_dataset("joined.nc") as joined:
+            xarray.testing.assert_equal(joined["t"].drop_vars("crs", errors="ignore"), wanted["t"].drop_vars("crs", errors="ignore"))
+
+
 def check():
     import os
 
@@ -86,11 +132,16 @@ def check():
     for decode in True, False:
         wanted = xarray.open_dataset("original.nc", decode_cf=decode)
         for name in "collected", "each", "xarray":
+            xarray.testing.assert_identical(xarray.open_dataset(f"mnt_{name}/netcdf4/group.nc", decode_cf=decode), wanted)
             xarray.testing.assert_identical(xarray.open_dataset(f"mnt_{name}/netcdf/group.nc", decode_cf=decode), wanted)
             xarray.testing.assert_identical(xarray.open_zarr(f"mnt_{name}/zarr", decode_cf=decode).load(), wanted)
             second = xarray.open_zarr(f"mnt_{name}/zarr2", decode_cf=decode, zarr_format=2)
             xarray.testing.assert_identical(second.load(), wanted)
-    assert os.listdir("mnt_each") and "netcdf" not in os.listdir("mnt_each")
+    for name in "collected", "each", "xarray":
+        check_files(f"mnt_{name}")
+        check_parts(f"mnt_{name}")
+    assert {"netcdf", "zarr"} <= set(os.listdir("mnt_each")) and "netcdf4" not in os.listdir("mnt_each")
+    assert not {"netcdf", "zarr", "slice"} & set(os.listdir("mnt_other")) and not os.path.exists("mnt_other/slice")
     assert not os.path.exists("mnt_other/netcdf") and "data" in zarr.open_group("mnt_other/zarr/a", mode="r")
     print(8)
 

@@ -10,51 +10,70 @@ import numpy as np
 import tiledb
 import zarr
 
-# Pyramids by the order of their axes. NGFF does not allow some orders, nor samples that lie side by side: such groups
-# have a reason and the plain arrays.
-PYRAMIDS = {"CYX": (3, 100, 130), "YX": (90, 70), "XY": (90, 30), "TCZYX": (2, 3, 4, 40, 50), "CXY": (2, 60, 40), "YXC": (40, 60, 3), "CTYX": (2, 3, 20, 30)}
-# The number of samples of a pixel that lie side by side along X.
-SAMPLES = {"XY": 3}
-ALLOWED = ["CYX", "YX", "TCZYX", "CXY"]
+# Pyramids by the order of their axes. NGFF does not allow some orders, nor samples that lie side by side along an axis
+# that is not the last: such groups have a reason and the plain arrays.
+PYRAMIDS = {"CYX": (3, 100, 130), "YX": (90, 70), "XY": (90, 30), "TCZYX": (2, 3, 4, 40, 50), "CXY": (2, 60, 40), "YXC": (40, 60, 3), "CTYX": (2, 3, 20, 30),
+            "YX-rgb": (70, 3 * 88), "TZYX-rgba": (2, 3, 40, 4 * 52)}
+# The number of samples of a pixel that lie side by side along X; they become channels. The first is a picture as
+# TileDB-BioImaging compresses it as WebP.
+SAMPLES = {"XY": 3, "YX-rgb": 3, "TZYX-rgba": 4}
+CHANNELS_IN = {"YX-rgb": 0, "TZYX-rgba": 1}
+ALLOWED = ["CYX", "YX", "TCZYX", "CXY", *CHANNELS_IN]
 LEVELS = 3
 XML = '<OME><Image><Pixels PhysicalSizeX="0.5" PhysicalSizeY="0.25"/></Image></OME>'
 PIXELS = {"T": 1, "C": 1, "Z": 1, "Y": 0.25, "X": 0.5}
 
 
-def shape_of(axes, level):
-    return tuple(length >> level if axis in "YX" else length for axis, length in zip(axes, PYRAMIDS[axes]))
+def shape_of(name, level):
+    axes = name.split("-")[0]
+    samples = SAMPLES.get(name, 1) if name in CHANNELS_IN else 1
+    small = lambda axis, length: (length // samples >> level) * samples if axis == "X" else length >> level
+    return tuple(small(axis, length) if axis in "YX" else length for axis, length in zip(axes, PYRAMIDS[name]))
 
 
-def values(axes, level):
-    return np.random.default_rng(level).integers(0, 256, shape_of(axes, level), dtype="u1")
+def values(name, level):
+    return np.random.default_rng(level).integers(0, 256, shape_of(name, level), dtype="u1")
+
+
+def shown(name, values):
+    """Returns the values with the samples of a pixel along an axis of channels."""
+    if name not in CHANNELS_IN:
+        return values
+    return np.moveaxis(values.reshape(*values.shape[:-1], -1, SAMPLES[name]), -1, CHANNELS_IN[name])
 
 
 def make():
-    for axes in PYRAMIDS:
-        pyramid(axes)
+    for name in PYRAMIDS:
+        pyramid(name)
     print(*PYRAMIDS)
 
 
-def pyramid(axes):
-    tiledb.Group.create(axes)
+def pyramid(of):
+    axes = of.split("-")[0]
+    tiledb.Group.create(of)
     for level in range(LEVELS):
-        name, shape = f"l_{level}.tdb", shape_of(axes, level)
+        name, shape = f"l_{level}.tdb", shape_of(of, level)
         dims = [tiledb.Dim(axis, (0, length - 1), min(length, 32), dtype="u4") for axis, length in zip(axes, shape)]
-        tiledb.Array.create(f"{axes}/{name}", tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr("intensity", dtype="u1")]))
-        with tiledb.open(f"{axes}/{name}", "w") as array:
-            array[:] = values(axes, level)
+        filters = None
+        if of == "YX-rgb":
+            # A tile has whole pixels.
+            dims[1] = tiledb.Dim("X", (0, shape[1] - 1), min(shape[1], 48), dtype="u4")
+            filters = tiledb.FilterList([tiledb.WebpFilter(input_format=tiledb.filter.lt.WebpInputFormat.WEBP_RGB, quality=100.0, lossless=True)])
+        tiledb.Array.create(f"{of}/{name}", tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr("intensity", dtype="u1", filters=filters)]))
+        with tiledb.open(f"{of}/{name}", "w") as array:
+            array[:] = values(of, level)
             array.meta["level"] = level
-        with tiledb.Group(axes, "w") as group:
+        with tiledb.Group(of, "w") as group:
             group.add(name, name, relative=True)
-    levels = [{"level": level, "name": f"l_{level}.tdb", "axes": axes, "shape": shape_of(axes, level)} for level in range(LEVELS)]
+    levels = [{"level": level, "name": f"l_{level}.tdb", "axes": axes, "shape": shape_of(of, level)} for level in range(LEVELS)]
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
     channels = [{"id": name, "name": name, "color": dict(zip(("red", "green", "blue", "alpha"), (*colour, 255))), "min": 0.0, "max": 255.0}
                 for name, colour in zip(("first", "second", "third"), colours)]
-    with tiledb.Group(axes, "w") as group:
+    with tiledb.Group(of, "w") as group:
         group.meta["dataset_type"] = "BIOIMG"
         group.meta["axes"] = axes
         group.meta["levels"] = json.dumps(levels)
-        group.meta["pixel_depth"] = json.dumps({str(level): SAMPLES.get(axes, 1) for level in range(LEVELS)})
+        group.meta["pixel_depth"] = json.dumps({str(level): SAMPLES.get(of, 1) for level in range(LEVELS)})
         group.meta["metadata"] = json.dumps({"channels": {"intensity": channels}, "axes": []})
         group.meta["original_metadata"] = json.dumps({"ome_metadata": XML})
 
@@ -64,34 +83,38 @@ def check():
     from ome_zarr.io import parse_url
     from ome_zarr.reader import Reader
 
-    for axes in PYRAMIDS:
-        path = f"mnt_{axes}/zarr"
-        assert "zarr" not in os.listdir(f"mnt_{axes}")
+    for of in PYRAMIDS:
+        axes = of.split("-")[0]
+        path = f"mnt_{of}/zarr"
+        assert "zarr" not in os.listdir(f"mnt_{of}")
         group = zarr.open_group(path, mode="r")
         assert sorted(group.group_keys()) == [f"l_{level}.tdb" for level in range(LEVELS)]
         nodes = [node for node in Reader(parse_url(path))() if node.data]
-        if axes not in ALLOWED:
+        if of not in ALLOWED:
             assert not nodes and "ome" not in group.attrs and (axes in group.attrs["left_out"]["ome"] or axes in SAMPLES)
             # ome-zarr rejects these axes too.
             with contextlib.suppress(ValueError):
                 Axes(list(axes.lower()))
                 assert axes in SAMPLES, axes
-            assert np.array_equal(group["l_0.tdb/intensity"][...], values(axes, 0))
+            assert np.array_equal(group["l_0.tdb/intensity"][...], values(of, 0))
             continue
+        place = CHANNELS_IN.get(of, 0)
+        of_zarr = axes.lower()[:place] + "c" * (of in CHANNELS_IN) + axes.lower()[place:]
         [scales] = group.attrs["ome"]["multiscales"]
         [node] = nodes
         assert len(node.data) == LEVELS
         for level, data in enumerate(node.data):
-            with tiledb.open(f"{axes}/l_{level}.tdb") as array:
+            with tiledb.open(f"{of}/l_{level}.tdb") as array:
                 expected = array[:]["intensity"]
-            assert np.array_equal(expected, values(axes, level)) and np.array_equal(data.compute(), expected), level
+            assert np.array_equal(expected, values(of, level)) and np.array_equal(data.compute(), shown(of, expected)), level
             [transformation] = scales["datasets"][level]["coordinateTransformations"]
-            sizes = zip(axes, shape_of(axes, 0), shape_of(axes, level))
+            sizes = list(zip(axes, shape_of(of, 0), shape_of(of, level)))
+            sizes[CHANNELS_IN.get(of, 0):0] = [("C", 1, 1)] * (of in CHANNELS_IN)
             assert transformation["scale"] == [PIXELS[axis] * whole / own for axis, whole, own in sizes]
             member = zarr.open_array(f"{path}/{scales['datasets'][level]['path']}", mode="r")
-            assert member.metadata.dimension_names == tuple(axes.lower())
-        assert [axis["name"] for axis in node.metadata["axes"]] == list(axes.lower())
-        if "C" in axes:
+            assert member.metadata.dimension_names == tuple(of_zarr)
+        assert [axis["name"] for axis in node.metadata["axes"]] == list(of_zarr)
+        if "C" in axes or of == "YX-rgb":
             assert node.metadata["channel_names"] == ["first", "second", "third"], node.metadata
     print(len(PYRAMIDS))
 

@@ -1,5 +1,5 @@
 """pyarrow, DuckDB and Polars read the Parquet file of an array in a mount: all values equal those that libtiledb reads,
-the bounds in the footer hold, and a query reads only the row groups that it needs."""
+the bounds in the footer hold, and rows are in the order that it declares."""
 
 import os
 import sys
@@ -90,6 +90,21 @@ def check_bounds(metadata, table, where):
     return count
 
 
+def check_order(metadata, table, where):
+    """Checks that rows are sorted by the columns that each row group declares; returns their number."""
+    declared = {metadata.row_group(group).sorting_columns for group in range(metadata.num_row_groups)}
+    assert len(declared) <= 1, f"{where}: {declared}"
+    columns = declared.pop() if declared else ()
+    assert not any(column.descending or column.nulls_first for column in columns), where
+    assert [metadata.schema.column(column.column_index).path for column in columns] == [table.column_names[column.column_index] for column in columns], where
+    # Python's times have no nanoseconds.
+    keys = [table[column.column_index].combine_chunks() for column in columns]
+    keys = [key.cast(f"int{key.type.bit_width}") if pyarrow.types.is_temporal(key.type) else key for key in keys]
+    rows = list(zip(*(key.to_pylist() for key in keys)))
+    assert rows == sorted(rows), f"{where}: not sorted by {columns}"
+    return len(columns)
+
+
 def in_microseconds(path, table, where):
     """Checks that the file with microseconds has the same table if all dates are whole microseconds, and otherwise is
     an error."""
@@ -126,6 +141,8 @@ for part in array.parts():
             compare(read[field.name], field, part, f"{part} {field.name} by {reader}")
             checked += 1
     bounds += check_bounds(file.metadata, table, part)
+    order = check_order(file.metadata, table, part)
+    assert order == 1 or not array.dense or not table.num_rows or "slice" in part.folder, part
     micros = f"{part.folder}parquet/cells.us.parquet"
     assert os.path.exists(micros) == any(column.type == pyarrow.timestamp("ns") for column in table.columns), part
     if os.path.exists(micros):

@@ -1,5 +1,6 @@
 """Every query by equality or range with DuckDB, pyarrow and Polars on a Parquet file of a mount finds the rows that a
-full scan finds, whatever bounds the footer has. "Not a time" is null to all of them.
+full scan finds, whatever bounds the footer has. "Not a time" is null to all of them, and NaN lies above all numbers to
+DuckDB and Polars.
 
 `make` writes random arrays with libtiledb, `check` queries values of each column and values between them. `ask FILE...`
 does the same with Parquet files of any origin.
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import tiledb
 
 ARRAYS = 12
-TYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "M8[D]", "M8[us]", "M8[ns]"]
+TYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "M8[D]", "M8[us]", "M8[ns]"]
 
 
 def words(rng, count):
@@ -28,6 +29,11 @@ def numbers(rng, dtype, count):
         values = rng.integers(-10**4, 10**4, count)
         values[rng.random(count) < 0.1] = np.iinfo("i8").min
         return values.astype("i8").view(dtype)
+    if dtype.startswith("f"):
+        # Some tiles have only negative numbers, some have none that is not a number.
+        special = [0.0, -0.0, np.inf, -np.inf, np.nan][: int(rng.integers(0, 6))]
+        values = np.array([*special, *(rng.integers(-400, [-300, 400][int(rng.integers(0, 2))], 20) / 4)], dtype)
+        return rng.choice(values, count)
     ends = np.iinfo(dtype)
     return rng.choice(np.array([ends.min, ends.max, *rng.integers(0, 100, 20)], dtype), count)
 
@@ -67,7 +73,7 @@ def make():
         attributes = [(f"c{place}", str(dtype)) for place, dtype in enumerate(types)]
         if number % 3 == 0:
             # Not together with text, because libtiledb 2.30 then crashes if there are few tiles.
-            attributes = [(f"c{place}_or_null", str(dtype)) for place, dtype in enumerate(rng.choice(TYPES[:8], 3))]
+            attributes = [(f"c{place}_or_null", str(dtype)) for place, dtype in enumerate(rng.choice(TYPES[:10], 3))]
         write(f"r{number}", rng, attributes, number % 2 == 1)
     print("stale", *(f"r{number}" for number in range(ARRAYS)))
 
@@ -77,10 +83,12 @@ def ask(path, table):
     asked = 0
     for column in table.column_names:
         kind = table[column].type
-        is_time, is_integer = pa.types.is_temporal(kind), pa.types.is_integer(kind)
-        if not (is_time or is_integer or pa.types.is_large_string(kind)):
+        is_time, is_integer, is_float = pa.types.is_temporal(kind), pa.types.is_integer(kind), pa.types.is_floating(kind)
+        if not (is_time or is_integer or is_float or pa.types.is_large_string(kind)):
             continue
         values = table[column].drop_null().unique()
+        if is_float:
+            values = values.filter(pc.invert(pc.is_nan(values)))
         if len(values) == 0:
             continue
         ordered = values.take(pc.sort_indices(values))
@@ -91,10 +99,11 @@ def ask(path, table):
             counted = literal.view("i8") if pa.types.is_duration(kind) else literal
             duckdb.register("literal", pa.table({"value": counted}))
             # Readers use bounds if they know the value beforehand.
-            has_literal = is_integer or (not is_time and value.as_py().isprintable())
+            has_literal = is_integer or is_float or (not is_time and value.as_py().isprintable())
             in_sql = "(SELECT value FROM literal)"
             if has_literal:
-                in_sql = str(value) if is_integer else "'" + value.as_py().replace("'", "''") + "'"
+                in_sql = str(value) if is_integer else "'" + str(value).replace("'", "''") + "'"
+                in_sql += ("::FLOAT" if kind == pa.float32() else "::DOUBLE") if is_float else ""
             in_polars = polars.lit(polars.from_arrow(literal)).first() if is_time else polars.lit(value.as_py())
             for operator, compare in ("=", pc.equal), ("<=", pc.less_equal), (">=", pc.greater_equal):
                 wanted = pc.sum(compare(table[column], value).cast("i8")).as_py() or 0
@@ -108,6 +117,9 @@ def ask(path, table):
                     "Polars": polars.scan_parquet(path).filter(test).collect().height,
                 }
                 asked += 1
+                if is_float and operator == ">=":
+                    above = pc.sum(pc.is_nan(table[column]).cast("i8")).as_py() or 0
+                    found["DuckDB"], found["Polars"] = found["DuckDB"] - above, found["Polars"] - above
                 assert set(found.values()) == {wanted}, f"{path}: {column} {operator} {value}: {found}, not {wanted}"
             # From the value to the next existing one, and to a value between the two.
             if is_integer and place + 1 < len(ordered):
@@ -148,6 +160,16 @@ else:
     names = ["stale", *(f"r{number}" for number in range(ARRAYS))]
     asked = sum(check(name) for name in names)
     assert asked > 200, asked
+    # Footers have bounds of floats, except where a number is missing.
+    files = [pq.ParquetFile(f"mnt_{name}/parquet/cells.parquet") for name in names]
+    bounded = [
+        chunk.statistics is not None and chunk.statistics.has_min_max
+        for file in files
+        for group in range(file.metadata.num_row_groups)
+        for chunk in (file.metadata.row_group(group).column(number) for number in range(file.metadata.num_columns))
+        if chunk.physical_type in ("FLOAT", "DOUBLE")
+    ]
+    assert {True, False} == set(bounded), bounded
     path = "mnt_stale/parquet/cells.parquet"
     assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE s = 'zz'").fetchall() == [(1,)]
     print(asked)

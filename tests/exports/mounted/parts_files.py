@@ -1,5 +1,5 @@
 """The parts of long tables: each alone, and all together, have the rows of the whole table, as read by text tools,
-DuckDB and Polars.
+DuckDB and Polars. `parquet/_metadata` has the row groups of all parts, for pyarrow and Dask.
 
 `make` writes tables of over a million rows: fragments whose cells interleave, the same with overwritten cells, a single
 fragment, and a line. `check` reads them through a mount.
@@ -10,9 +10,12 @@ import os
 import subprocess
 import sys
 
+import dask.dataframe
 import duckdb
 import numpy as np
 import polars
+import pyarrow.dataset
+import pyarrow.parquet
 import tiledb
 
 COLUMNS, BANDS = 400_000, 3
@@ -54,6 +57,27 @@ def shell(command):
     return subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
 
 
+def check_metadata(folder, rows, total, value):
+    """Checks the row groups of all parts in one file."""
+    assert "_metadata" not in os.listdir(folder), folder
+    metadata = pyarrow.parquet.read_metadata(f"{folder}/_metadata")
+    own = [metadata.row_group(number).to_dict() for number in range(metadata.num_row_groups)]
+    for one in (column for group in own for column in group["columns"]):
+        one["file_path"] = ""
+    parts = [pyarrow.parquet.read_metadata(part) for part in sorted(glob.glob(f"{folder}/parts/*.parquet"))]
+    assert own == [part.row_group(number).to_dict() for part in parts for number in range(part.num_row_groups)], folder
+    assert metadata.num_rows == rows and metadata.schema.equals(parts[0].schema), folder
+    table = pyarrow.dataset.parquet_dataset(f"{folder}/_metadata")
+    assert sorted(table.files) == sorted(glob.glob(f"{folder}/parts/*.parquet")), table.files
+    assert table.count_rows() == rows and pyarrow.compute.sum(table.to_table(columns=["v"])["v"]).as_py() == total
+    is_value = pyarrow.dataset.field("v") == value
+    groups = [group for part in table.get_fragments(filter=is_value) for group in part.subset(filter=is_value).row_groups]
+    assert 1 <= len(groups) < metadata.num_row_groups and table.count_rows(filter=is_value) >= 1, (folder, len(groups))
+    # Without it, the rows of the whole table and those of the parts would be read.
+    frame = dask.dataframe.read_parquet(folder)
+    assert len(frame) == rows and int(frame["v"].sum().compute()) == total, folder
+
+
 def check(folder, name):
     assert ("rows_at_most" in open(f"{folder}/schema.json").read()) == (name == "again")
     with tiledb.open(name) as array:
@@ -92,6 +116,7 @@ def check(folder, name):
     assert polars.scan_parquet(glob_of_parquet).select(polars.len(), polars.sum("v")).collect().row(0) == (rows, total)
     value = int(cells["v"][rows * 2 // 3])
     assert duckdb.sql(f"SELECT count(*) FROM read_parquet('{glob_of_parquet}') WHERE v = {value}").fetchall()[0][0] == int((cells["v"] == value).sum())
+    check_metadata(f"{folder}/parquet", rows, total, value)
     arrow = [polars.read_ipc(part)["v"] for part in sorted(glob.glob(f"{folder}/arrow/parts/*.arrow"))]
     assert (np.concatenate(arrow) == polars.read_parquet(glob_of_parquet)["v"].to_numpy()).all()
     for wrong in ("000000000000001.tsv", "0.tsv", f"{before[1]:015}.txt", "x.tsv", f"{before[1]:016}.tsv"):

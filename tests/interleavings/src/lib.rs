@@ -102,20 +102,24 @@ pub mod reports {
 pub mod read_ahead {
     pub mod queue;
 
-    use std::ops::Range;
+    pub use reader::Reader;
 
-    use crate::sync::atomic::AtomicU64;
+    mod reader {
+        use std::ops::Range;
 
-    /// The part of a reader that the queue uses.
-    #[derive(Default)]
-    pub struct Reader {
-        pub served: AtomicU64,
-        pub generation: AtomicU64,
-    }
+        use crate::sync::atomic::AtomicU64;
 
-    impl Reader {
-        fn bytes_before(&self, _: &[Range<u64>]) -> u64 {
-            0
+        /// The part of a reader that the queue uses.
+        #[derive(Default)]
+        pub struct Reader {
+            pub served: AtomicU64,
+            pub generation: AtomicU64,
+        }
+
+        impl Reader {
+            pub(super) fn bytes_before(&self, _: &[Range<u64>]) -> u64 {
+                0
+            }
         }
     }
 }

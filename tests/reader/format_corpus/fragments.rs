@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tilefs_format::folder::{FRAGMENT_METADATA_CACHE, FRAGMENTS};
 use tilefs_format::fragment::{
-    EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FragmentFacts, FragmentFooter, RTree, footer_range,
+    EarlyFragment, FRAGMENT_METADATA, FieldFiles, FragmentFacts, FragmentField, FragmentFooter, RTree, footer_range,
     parse_consolidated_footers, schema_name, sections,
 };
 use tilefs_format::name::{NameForm, TimestampedName};
@@ -18,17 +18,22 @@ fn file_size(folder: &Path, file: &str) -> u64 {
 }
 
 /// Returns every field that a fragment with these facts can have.
-fn fields(facts: &FragmentFacts, schema: &ArraySchema) -> Vec<Field> {
-    let attributes = (0..schema.attributes.len()).map(Field::Attribute);
-    let dimensions = (0..schema.dimensions.len()).map(Field::Dimension);
-    let others = [Field::Coordinates, Field::Timestamps, Field::DeleteTimestamps, Field::DeleteConditionIndex];
+fn fields(facts: &FragmentFacts, schema: &ArraySchema) -> Vec<FragmentField> {
+    let attributes = (0..schema.attributes.len()).map(FragmentField::Attribute);
+    let dimensions = (0..schema.dimensions.len()).map(FragmentField::Dimension);
+    let others = [
+        FragmentField::Coordinates,
+        FragmentField::Timestamps,
+        FragmentField::DeleteTimestamps,
+        FragmentField::DeleteConditionIndex,
+    ];
     attributes.chain(dimensions).chain(others).filter(|&field| facts.slot(field).is_some()).collect()
 }
 
-fn is_variable(field: Field, schema: &ArraySchema) -> bool {
+fn is_variable(field: FragmentField, schema: &ArraySchema) -> bool {
     match field {
-        Field::Attribute(number) => schema.attributes[number].is_variable(),
-        Field::Dimension(number) => schema.dimensions[number].is_variable(),
+        FragmentField::Attribute(number) => schema.attributes[number].is_variable(),
+        FragmentField::Dimension(number) => schema.dimensions[number].is_variable(),
         _ => false,
     }
 }
@@ -55,7 +60,7 @@ fn check_early(corpus: &Corpus, folder: &Path, array: &Path) {
         let entry = fragment.field(field).unwrap();
         let files = FieldFiles::of(field, fragment.facts.version, &schema).unwrap();
         check_files(folder, &files, [entry.file_size, entry.var_file_size, 0]);
-        if field == Field::Coordinates && fragment.facts.dense {
+        if field == FragmentField::Coordinates && fragment.facts.dense {
             continue;
         }
         sections::check_tile_offsets(&entry.tile_offsets, tiles, entry.file_size).unwrap();
@@ -102,12 +107,12 @@ fn check_footer(corpus: &Corpus, folder: &Path, array: &Path, version: u32) {
         let record = parsed.record(field).unwrap();
         let files = FieldFiles::of(field, facts.version, &schema).unwrap();
         check_files(folder, &files, [record.file_size, record.var_file_size, record.validity_file_size]);
-        if facts.version < 5 && facts.dense && field == Field::Coordinates {
+        if facts.version < 5 && facts.dense && field == FragmentField::Coordinates {
             section(record.tile_offsets);
             continue;
         }
         sections::parse_tile_offsets(&section(record.tile_offsets), tiles, record.file_size).unwrap();
-        if facts.version >= 5 || field != Field::Coordinates {
+        if facts.version >= 5 || field != FragmentField::Coordinates {
             sections::parse_tile_offsets(&section(record.var_offsets), tiles, record.var_file_size).unwrap();
             sections::parse_tile_sizes(&section(record.var_sizes), tiles).unwrap();
         }

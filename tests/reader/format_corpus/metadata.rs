@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tilefs_format::commit::parse_vacuum;
+use tilefs_format::folder::ObjectKind;
 use tilefs_format::folder::{GROUP_DETAILS, METADATA, timestamped_file};
-use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
+use tilefs_format::group::{GroupMember, members_in_force, parse_group_details};
 use tilefs_format::metadata::{MetadataEntry, parse_metadata};
 use tilefs_format::name::TimestampedName;
 
@@ -123,11 +124,7 @@ fn group_members_are_what_libtiledb_says() {
         let mut actual: Vec<String> = members_in_force(in_force(&corpus, &folder, members))
             .into_values()
             .map(|member| {
-                let kind = match member.member_type {
-                    MemberType::Array => "array",
-                    MemberType::Group => "group",
-                    MemberType::Unknown => "unknown",
-                };
+                let kind = member.kind.map_or("unknown", ObjectKind::name);
                 json!([member.name, kind, member.uri]).to_string()
             })
             .collect();

@@ -1,5 +1,5 @@
 //! Samples of a dataset of TileDB-VCF merged into one VCF file: random cohorts (`random_cohort.py`), written as
-//! datasets in each layout, compared with the output of `bcftools merge -m none` for the files of the samples.
+//! datasets in each layout, compared with the output of `bcftools merge`, with and without `-m none`, for the files of the samples.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn run(program: &str, arguments: &[&str]) {
 }
 
 /// Returns the names of a cohort's samples.
-fn samples(root: &Arc<dyn Folder>) -> Vec<String> {
+pub(super) fn samples(root: &Arc<dyn Folder>) -> Vec<String> {
     text(root, "vcf/samples.txt").lines().map(str::to_owned).collect()
 }
 
@@ -48,10 +48,14 @@ fn shown(path: &str) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
     (header.into_iter().map(str::to_owned).collect(), records)
 }
 
+/// The folders of merged samples, and the options with which bcftools merges like them.
+const FOLDERS: [(&str, &[&str]); 2] = [("merged", &["-m", "none"]), ("multiallelic", &[])];
+
 /// Merges files of samples as bcftools does.
-fn merged_by_bcftools(files: &[String], to: &Path) -> String {
+fn merged_by_bcftools(options: &[&str], files: &[String], to: &Path) -> String {
     let to = to.to_str().unwrap().to_owned();
-    let mut arguments = vec!["merge", "--no-version", "-m", "none", "-o", &to];
+    let mut arguments = vec!["merge", "--no-version", "-o", &to];
+    arguments.extend(options);
     arguments.extend(files.iter().map(String::as_str));
     run("bcftools", &arguments);
     to
@@ -72,7 +76,7 @@ fn check_same(found: &str, wanted: &str, what: &str) -> usize {
 }
 
 /// Writes a random cohort as a dataset.
-fn dataset(python: &str, folder: &Path, layout: &str, seed: u64) -> Arc<dyn Folder> {
+pub(super) fn dataset(python: &str, folder: &Path, layout: &str, seed: u64) -> Arc<dyn Folder> {
     let cohort = folder.join("cohort");
     let mut arguments =
         vec![script("random_cohort.py").to_str().unwrap().to_owned(), cohort.to_str().unwrap().to_owned()];
@@ -96,7 +100,7 @@ fn dataset(python: &str, folder: &Path, layout: &str, seed: u64) -> Arc<dyn Fold
     opened(&made)
 }
 
-fn cohorts() -> u64 {
+pub(super) fn cohorts() -> u64 {
     std::env::var("TILEFS_COHORTS").ok().and_then(|count| count.parse().ok()).unwrap_or(COHORTS)
 }
 
@@ -106,7 +110,7 @@ fn random_cohorts_are_merged_as_bcftools_does() {
     if !has("bcftools") || !has("tabix") {
         return;
     }
-    let (mut records, mut in_regions) = (0, 0);
+    let (mut records, mut in_regions, mut multiallelic) = (0, 0, 0);
     for seed in 0..cohorts() {
         let layout = ["4", "3", "2"][seed as usize % 3];
         let folder = tempfile::tempdir().unwrap();
@@ -117,35 +121,42 @@ fn random_cohorts_are_merged_as_bcftools_does() {
             .iter()
             .map(|name| write_indexed(&root, &format!("vcf/{name}.vcf"), &path(&format!("{name}.vcf"))))
             .collect();
-        let what = format!("cohort {seed} in layout {layout}");
-        let own = path("own.vcf");
-        fs::write(&own, bytes(&root, "vcf/merged/all.vcf")).unwrap();
-        let wanted = merged_by_bcftools(&files, &path("wanted.vcf"));
-        records += check_same(own.to_str().unwrap(), &wanted, &what);
-
         // Some samples, in another order.
         let chosen: Vec<usize> =
             (0..names.len()).rev().filter(|number| (seed >> number) & 1 == 0 || *number < 2).collect();
         let list = chosen.iter().map(|&number| names[number].as_str()).collect::<Vec<_>>().join(",");
         let files_of: Vec<String> = chosen.iter().map(|&number| files[number].clone()).collect();
-        fs::write(&own, bytes(&root, &format!("vcf/samples={list}/merged/all.vcf"))).unwrap();
-        let wanted = merged_by_bcftools(&files_of, &path("wanted.vcf"));
-        check_same(own.to_str().unwrap(), &wanted, &format!("{what}, samples {list}"));
+        let own = path("own.vcf");
+        for (rule, options) in FOLDERS {
+            let what = format!("cohort {seed} in layout {layout}, {rule}");
+            fs::write(&own, bytes(&root, &format!("vcf/{rule}/all.vcf"))).unwrap();
+            let wanted = merged_by_bcftools(options, &files, &path("wanted.vcf"));
+            records += check_same(own.to_str().unwrap(), &wanted, &what);
+
+            fs::write(&own, bytes(&root, &format!("vcf/samples={list}/{rule}/all.vcf"))).unwrap();
+            let wanted = merged_by_bcftools(options, &files_of, &path("wanted.vcf"));
+            check_same(own.to_str().unwrap(), &wanted, &format!("{what}, samples {list}"));
+        }
+        multiallelic += usize::from(bytes(&root, "vcf/merged/all.vcf") != bytes(&root, "vcf/multiallelic/all.vcf"));
 
         for region in
             ["chr10:20-45", "chr2:60-60", "chr1:1-200", "chr10", "chr1:80-,chr10:90-95,chr10:11-40,chr1:20-40,chr10:41"]
         {
-            let compressed = path("region.vcf.gz");
-            fs::write(&compressed, bytes(&root, &format!("vcf/merged/{region}.vcf.gz"))).unwrap();
             let slice = |name: &String| {
                 write_indexed(&root, &format!("vcf/slice/{region}/{name}.vcf"), &path(&format!("slice.{name}.vcf")))
             };
             let slices: Vec<String> = names.iter().map(slice).collect();
-            let wanted = merged_by_bcftools(&slices, &path("wanted.vcf"));
-            in_regions += check_same(compressed.to_str().unwrap(), &wanted, &format!("{what}, region {region}"));
+            for (rule, options) in FOLDERS {
+                let compressed = path("region.vcf.gz");
+                fs::write(&compressed, bytes(&root, &format!("vcf/{rule}/{region}.vcf.gz"))).unwrap();
+                let wanted = merged_by_bcftools(options, &slices, &path("wanted.vcf"));
+                let what = format!("cohort {seed} in layout {layout}, {rule}, region {region}");
+                in_regions += check_same(compressed.to_str().unwrap(), &wanted, &what);
+            }
         }
     }
-    assert!(records > 300 && in_regions > 150, "{records} records, {in_regions} in regions");
+    assert!(records > 600 && in_regions > 300, "{records} records, {in_regions} in regions");
+    assert!(multiallelic > cohorts() as usize / 2, "{multiallelic} cohorts with multiallelic sites that are joined");
 }
 
 /// The BCF files of other cohorts have the contents of their VCF files, also through their indexes.

@@ -3,5 +3,6 @@
 mod bcf;
 mod files;
 mod merged;
+mod plink;
 mod saved;
 mod tables;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::corpora::peers;
 use support::paths::{file, names};
 use support::skip::{Need, python_with, skipped};
-use support::vcf::{bytes, opened, text};
+use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_tree::Folder;
 
 /// The datasets of the fixtures, and their layouts.
@@ -162,6 +162,51 @@ fn statistics_of_alleles_are_text() {
         let printed = String::from_utf8(output(&python, &["-c", program, path.to_str().unwrap()], array)).unwrap();
         assert!(printed.contains(wanted) && !printed.contains("binary"), "{printed}");
     }
+}
+
+/// The command of README.txt computes the frequencies that the genotypes of the records have.
+#[test]
+fn frequencies_of_alleles_are_those_of_the_genotypes() {
+    let Some(peers) = peers() else { return };
+    let Some(python) = python_with("duckdb") else { return };
+    if !has("bcftools") {
+        return;
+    }
+    let root = opened(&peers.join("tiledb-vcf/old_format"));
+    let folder = tempfile::tempdir().unwrap();
+    let merged = folder.path().join("merged.vcf");
+    fs::write(&merged, bytes(&root, "vcf/merged/all.vcf")).unwrap();
+    let lines =
+        printed("bcftools", &["query", "-f", "%CHROM\\t%POS0\\t%REF\\t%ALT[\\t%GT]\\n", merged.to_str().unwrap()]);
+    let mut wanted: Vec<String> = Vec::new();
+    for line in lines.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let genotypes: Vec<usize> = columns[4..]
+            .iter()
+            .flat_map(|one| one.split(['/', '|']))
+            .filter_map(|allele| allele.parse().ok())
+            .collect();
+        for (number, other) in columns[3].split(',').enumerate() {
+            let count = genotypes.iter().filter(|&&allele| allele == number + 1).count();
+            if count > 0 {
+                let frequency = count as f64 / genotypes.len() as f64;
+                wanted.push(format!("{} {} {},{other} {frequency:?}", columns[0], columns[1], columns[2]));
+            }
+        }
+    }
+    let readme = text(&root, "README.txt");
+    let command = readme.lines().find(|line| line.contains("sum(ac)")).unwrap();
+    let query = command.trim().strip_prefix("duckdb -c \"").unwrap().strip_suffix('"').unwrap();
+    let stored = folder.path().join("stored.parquet");
+    fs::write(&stored, bytes(&root, "variant_stats/parquet/cells.parquet")).unwrap();
+    let query = query.replace("variant_stats/parquet/parts/*.parquet", stored.to_str().unwrap());
+    let program = "import sys, duckdb\nfor row in duckdb.sql(sys.argv[1]).fetchall(): print(*row)";
+    let found = String::from_utf8(output(&python, &["-c", program, &query], "frequencies")).unwrap();
+    let mut found: Vec<&str> = found.lines().filter(|line| !line.contains(" ref ")).collect();
+    found.sort();
+    wanted.sort();
+    assert_eq!(found, wanted);
+    assert!(found.len() > 5 && found.iter().any(|line| line.ends_with(" 0.5")), "{found:?}");
 }
 
 /// Checks the datasets of TileDB-VCF's own tests, and those that `variants.py` makes from its files.

@@ -2,12 +2,13 @@
 //!
 //! Rows are divided into record batches, so that a streaming reader needs little memory and one that maps the file
 //! needs none. The buffers are the columns' own bytes, except that validity becomes bits, offsets begin at 0 in each
-//! batch, and dates in units that Arrow lacks become seconds.
+//! batch, and dates in units that Arrow lacks become days or seconds.
 //!
 //! | field | Arrow type |
 //! |---|---|
 //! | numbers, booleans | the same |
-//! | dates in seconds, ms, us, ns | `Timestamp`; years to minutes are converted to seconds |
+//! | dates in years, months, weeks, days | `Date32`; `Timestamp` in seconds if the array has dates beyond 32-bit days |
+//! | dates in seconds, ms, us, ns | `Timestamp`; hours and minutes are converted to seconds |
 //! | times in seconds, ms, us, ns | `Duration`; hours and minutes are converted to seconds |
 //! | finer dates and times | `Int64`, the count |
 //! | text of variable length | `LargeUtf8`; `CHAR` and blobs `LargeBinary` |

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMillisecondType, TimestampSecondType, UInt16Type,
+    Date32Type, Float32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMillisecondType, UInt16Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_ipc::reader::FileReader;
@@ -154,8 +154,8 @@ fn check_sample(batches: &[RecordBatch], rows: usize) {
             assert_eq!(float.as_primitive::<Float32Type>().value(row), i as f32 / 3.0);
             assert_eq!(column("ms").as_primitive::<TimestampMillisecondType>().value(row), i as i64 * 997);
             // The value under a null is a valid time as well.
-            let seconds = if i == 2 { 0 } else { i as i64 * 86_400 };
-            assert_eq!(day.as_primitive::<TimestampSecondType>().value(row), seconds);
+            let days = if i == 2 { 0 } else { i as i32 };
+            assert_eq!(day.as_primitive::<Date32Type>().value(row), days);
             assert_eq!(column("bool").as_boolean().value(row), i % 2 == 1);
             assert_eq!(kind.is_null(row), i % 5 > 2);
             if i % 5 <= 2 {

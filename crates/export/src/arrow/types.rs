@@ -7,7 +7,7 @@ use tilefs_format::text::is_utf8;
 use tilefs_format::time_unit::TimeUnit;
 
 use super::schema::{ArrowField, ArrowTimeUnit, DataType};
-use crate::calendar;
+use crate::cf;
 use crate::column::validity::Validity;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
@@ -15,6 +15,7 @@ use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
+use tilefs_format::calendar;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,10 +60,14 @@ impl ArrowColumn {
     /// Returns the column's type and contents.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
-        let (data_type, layout) = match &column.elements {
+        let (mut data_type, mut layout) = match &column.elements {
             Some(elements) => list_type(field, elements),
             None => data_type(field)?,
         };
+        let days = days_of(field.datatype).filter(|_| data_type == DataType::Date32 && has_days(column));
+        if data_type == DataType::Date32 && days.is_none() {
+            (data_type, layout) = (DataType::Timestamp(ArrowTimeUnit::Second), BufferLayout::Values(8));
+        }
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
@@ -96,11 +101,14 @@ impl ArrowColumn {
             }
             _ => values,
         };
-        let values: Arc<dyn Content> = match seconds_of(field.datatype) {
-            Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", named, move |value| {
-                seconds(under_null(value)).map(i64::to_le_bytes)
-            })),
-            None if is_count && field.datatype.is_time() && Validity::may_lack_times(column) => {
+        let values: Arc<dyn Content> = match (days, seconds_of(field.datatype)) {
+            (Some(days), _) => as_days(values, named, move |value| days(under_null(value))),
+            (None, Some(seconds)) if is_count => {
+                Arc::new(Converted::integers(values, "seconds", named, move |value| {
+                    seconds(under_null(value)).map(i64::to_le_bytes)
+                }))
+            }
+            (None, None) if is_count && field.datatype.is_time() && Validity::may_lack_times(column) => {
                 let each = move |value| Some(under_null(value).to_le_bytes());
                 Arc::new(Converted::integers(values, "a duration", named, each))
             }
@@ -129,14 +137,16 @@ fn data_type(field: &Field) -> FormatResult<(DataType, BufferLayout)> {
             field.values_per_cell.map_or(BufferLayout::Bytes, |values| BufferLayout::Values(values.into())),
         ));
     }
-    let value = value_type(datatype);
+    let value = if days_of(datatype).is_some() { DataType::Date32 } else { value_type(datatype) };
     let items = || ArrowField::of_items("item", element_type(datatype));
     Ok(match field.values_per_cell {
         Some(1) => match code_labels(field) {
-            Some(labels) => {
-                (DataType::Dictionary(Box::new(value), Box::new(label_type(labels))), BufferLayout::Values(size))
-            }
+            Some(labels) => (
+                DataType::Dictionary(Box::new(value_type(datatype)), Box::new(label_type(labels))),
+                BufferLayout::Values(size),
+            ),
             None if value == DataType::Boolean => (value, BufferLayout::Bits),
+            None if value == DataType::Date32 => (value, BufferLayout::Values(size_of::<i32>() as u64)),
             None => (value, BufferLayout::Values(size)),
         },
         Some(values) => {
@@ -204,6 +214,34 @@ pub fn value_type(datatype: Datatype) -> DataType {
         (_, _, 4) => DataType::UInt32,
         _ => DataType::UInt64,
     }
+}
+
+/// Returns the conversion to days since 1970 of dates in days or coarser units.
+fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
+    if datatype == Datatype::DateTimeDay { Some(Some) } else { cf::days_of(datatype) }
+}
+
+/// Returns whether the dates of a column are stored as days of 32 bits: unless it is known that some do not fit.
+fn has_days(column: &Column) -> bool {
+    let fits = |count: i128| {
+        let days = days_of(column.field.datatype).zip(i64::try_from(count).ok()).and_then(|(days, count)| days(count));
+        days.is_some_and(|days| i32::try_from(days).is_ok())
+    };
+    // "Not a time" tells nothing of the others.
+    column.bounds.or(column.extremes).is_none_or(|(least, greatest)| {
+        (fits(least) || least == i64::MIN.into()) && (fits(greatest) || greatest == i64::MIN.into())
+    })
+}
+
+/// Converts values to 32-bit days since 1970.
+pub fn as_days(
+    values: Arc<dyn Content>,
+    column: ConvertedColumn,
+    of: impl Fn(i64) -> Option<i64> + Send + Sync + 'static,
+) -> Arc<dyn Content> {
+    Arc::new(Converted::integers(values, "a day of 32 bits", column, move |value| {
+        of(value).and_then(|days| i32::try_from(days).ok()).map(i32::to_le_bytes)
+    }))
 }
 
 /// Returns the conversion to seconds for dates and times in coarser units.

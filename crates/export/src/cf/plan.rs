@@ -139,8 +139,11 @@ fn add_table<V: CfVariables>(variables: &mut V, columns: &Columns<V::Column>) ->
     columns.attributes.iter().try_for_each(|column| variables.add_column(column, &rows))
 }
 
-/// Adds variables that share dimensions.
-pub(crate) fn add_dataset<V: CfVariables>(variables: &mut V, dataset: &Dataset<V::Column>) -> Result<(), V::Failure> {
+/// Adds variables that share dimensions; returns the number of each dimension.
+pub(crate) fn add_dataset<V: CfVariables>(
+    variables: &mut V,
+    dataset: &Dataset<V::Column>,
+) -> Result<Vec<usize>, V::Failure> {
     let mut dimensions = Vec::new();
     for (name, length) in &dataset.dimensions {
         let name = variables.names().give(name);
@@ -154,7 +157,7 @@ pub(crate) fn add_dataset<V: CfVariables>(variables: &mut V, dataset: &Dataset<V
             None => variables.add_column(column, &along)?,
         }
     }
-    Ok(())
+    Ok(dimensions.into_iter().map(|(number, _)| number).collect())
 }
 
 /// An axis of a raster whose coordinates are positions on the Earth.

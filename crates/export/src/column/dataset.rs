@@ -10,6 +10,8 @@ pub struct Dataset<C> {
     pub dimensions: Vec<(String, u64)>,
     /// The variables in the order of the file.
     pub variables: Vec<Variable<C>>,
+    /// Indexes of the dimensions that can grow.
+    pub growing: Vec<usize>,
     /// The attributes of the whole file.
     pub metadata: Vec<Metadatum>,
 }

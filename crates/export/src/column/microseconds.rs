@@ -96,6 +96,10 @@ impl ColumnStatistics for StatisticsInMicroseconds {
             greatest: (greatest.div_euclid(NANOSECONDS) + up).to_le_bytes().to_vec(),
         }))
     }
+
+    fn nulls(&self, rows: Range<u64>) -> Result<Option<u64>> {
+        self.0.nulls(rows)
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +118,10 @@ mod tests {
     impl ColumnStatistics for Bounds {
         fn bounds(&self, _rows: Range<u64>) -> Result<Option<ValueBounds>> {
             Ok(Some(ValueBounds { least: self.0.to_le_bytes().to_vec(), greatest: self.1.to_le_bytes().to_vec() }))
+        }
+
+        fn nulls(&self, _rows: Range<u64>) -> Result<Option<u64>> {
+            Ok(None)
         }
     }
 

@@ -9,6 +9,7 @@ pub mod dataset;
 pub mod extension;
 #[doc(hidden)]
 pub mod microseconds;
+pub mod planar;
 mod statistics;
 pub(crate) mod validity;
 
@@ -277,8 +278,13 @@ pub struct Column {
     /// Bounds of all integer (or date) values, if known without reading them: the ends of an axis, or a sparse array's
     /// non-empty domain. They let a format choose a narrower type.
     pub bounds: Option<(i128, i128)>,
+    /// The least and the greatest integer or date that the array has in this field, in any row, if they are known. "Not a
+    /// time" counts as its number.
+    pub extremes: Option<(i128, i128)>,
     /// Bounds of the values of row ranges known without reading them, for formats that store such statistics.
     pub statistics: Option<Arc<dyn ColumnStatistics>>,
+    /// If rows are sorted by this column: the number of columns by which they are sorted first.
+    pub sort_rank: Option<usize>,
 }
 
 impl fmt::Debug for Column {
@@ -299,7 +305,9 @@ impl Column {
             validity: None,
             longest: None,
             bounds: None,
+            extremes: None,
             statistics: None,
+            sort_rank: None,
         }
     }
 
@@ -351,7 +359,8 @@ impl Column {
 /// The elements of cells that are lists: texts, or numbers of which any can be null.
 #[derive(Clone)]
 pub struct Elements {
-    /// Texts: for n elements, n + 1 byte offsets into the values, as those of cells. `None` for numbers.
+    /// For texts, the position in the values, in bytes, at which each element begins, and the end of the last element.
+    /// `None` for numbers, which all have the same size.
     pub offsets: Option<Offsets>,
     /// One byte per element, 0 for null. A null number still has a value; a null text is empty.
     pub validity: Arc<dyn Content>,

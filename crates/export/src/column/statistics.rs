@@ -14,16 +14,30 @@ pub trait ColumnStatistics: Send + Sync {
     /// # Errors
     /// Fails if the metadata that contain them cannot be read.
     fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>>;
+
+    /// Returns the number of nulls in a range of rows; `None` if it is not known.
+    ///
+    /// # Errors
+    /// As for `bounds`.
+    fn nulls(&self, rows: Range<u64>) -> Result<Option<u64>>;
 }
 
 impl ColumnStatistics for RowStatistics {
     fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
         RowStatistics::bounds(self, rows)
     }
+
+    fn nulls(&self, rows: Range<u64>) -> Result<Option<u64>> {
+        RowStatistics::nulls(self, rows)
+    }
 }
 
 impl ColumnStatistics for CellStatistics {
     fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
         CellStatistics::bounds(self, rows)
+    }
+
+    fn nulls(&self, rows: Range<u64>) -> Result<Option<u64>> {
+        CellStatistics::nulls(self, rows)
     }
 }

@@ -10,7 +10,7 @@ use crate::content::element::by_elements;
 use crate::content::{Content, unknown_band};
 
 /// A sequence of cells of one size, readable from any cell.
-pub trait Cells: Send + Sync {
+pub trait FixedCells: Send + Sync {
     /// Returns the number of cells.
     fn count(&self) -> u64;
 
@@ -32,7 +32,7 @@ pub trait Cells: Send + Sync {
     }
 }
 
-impl Cells for DenseColumn {
+impl FixedCells for DenseColumn {
     fn count(&self) -> u64 {
         self.cells()
     }
@@ -50,7 +50,7 @@ impl Cells for DenseColumn {
     }
 }
 
-impl Cells for AxisCoordinates {
+impl FixedCells for AxisCoordinates {
     fn count(&self) -> u64 {
         AxisCoordinates::count(self)
     }
@@ -67,7 +67,7 @@ impl Cells for AxisCoordinates {
 /// The content of a file of cells.
 pub struct RawFile<C>(pub C);
 
-impl<C: Cells> Content for RawFile<C> {
+impl<C: FixedCells> Content for RawFile<C> {
     fn len(&self) -> u64 {
         self.0.count().saturating_mul(self.0.cell_size() as u64)
     }
@@ -99,7 +99,7 @@ mod tests {
     /// Cell n holds the bytes n, n + 1, ...
     struct Counting;
 
-    impl Cells for Counting {
+    impl FixedCells for Counting {
         fn count(&self) -> u64 {
             1_000_003
         }
@@ -136,7 +136,7 @@ mod tests {
     /// Cells of 12 bytes, and values of any length, backed by a content.
     struct Of(Arc<dyn Content>);
 
-    impl Cells for Of {
+    impl FixedCells for Of {
         fn count(&self) -> u64 {
             self.0.len() / 12
         }

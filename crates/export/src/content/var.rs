@@ -8,7 +8,7 @@ use tilefs_reader::array::sparse::VarColumn;
 use tilefs_reader::read::Output;
 
 use super::Content;
-use super::raw::Cells;
+use super::raw::FixedCells;
 
 /// A sequence of cells of variable length, readable from any byte.
 pub trait VarCells: Send + Sync {
@@ -105,7 +105,7 @@ impl<C: VarCells> VarOffsets<C> {
     }
 }
 
-impl<C: VarCells> Cells for VarOffsets<C> {
+impl<C: VarCells> FixedCells for VarOffsets<C> {
     fn count(&self) -> u64 {
         self.count + 1
     }

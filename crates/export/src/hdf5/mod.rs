@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
-use crate::column::Columns;
+use crate::column::dataset::Dataset;
+use crate::column::{Column, Columns};
 use crate::content::Content;
 use crate::netcdf::Version;
 use crate::netcdf::plan::FilePlan;
@@ -35,6 +36,15 @@ pub use tree::Form;
 /// Fails if offsets of texts cannot be read, or if HDF5 cannot hold the array.
 pub fn hdf5(columns: &Columns, form: Form) -> Result<Arc<dyn Content>> {
     Ok(Arc::new(tree::file(&FilePlan::of(columns, Version::NetCdf4)?, form)?))
+}
+
+/// Returns the HDF5 file of variables that share dimensions. All dimensions have a fixed length: values of datasets that can
+/// grow would have to be in chunks.
+///
+/// # Errors
+/// As for [`hdf5`].
+pub fn hdf5_of_dataset(dataset: &Dataset<Column>, form: Form) -> Result<Arc<dyn Content>> {
+    Ok(Arc::new(tree::file(&FilePlan::of_dataset(dataset, Version::NetCdf4)?, form)?))
 }
 
 #[cfg(test)]

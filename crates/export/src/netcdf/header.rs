@@ -1,7 +1,7 @@
 //! The header of a netCDF classic file, in the big-endian encoding of its specification: dimensions, global attributes,
 //! variables.
 
-use super::plan::{NcAttribute, NcDimension, PlannedVariable};
+use super::plan::{FilePlan, NcAttribute, PlannedVariable};
 use super::types::Version;
 
 const DIMENSIONS: u32 = 0x0a;
@@ -17,8 +17,7 @@ pub struct PlacedVariable<'a> {
 /// The contents of the header.
 pub struct NcHeader<'a> {
     pub version: Version,
-    pub dimensions: &'a [NcDimension],
-    pub attributes: &'a [NcAttribute],
+    pub plan: &'a FilePlan,
     pub variables: Vec<PlacedVariable<'a>>,
 }
 
@@ -28,14 +27,14 @@ impl NcHeader<'_> {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Encoder { wide: self.version == Version::Cdf5, bytes: b"CDF".to_vec() };
         out.bytes.push(if out.wide { 5 } else { 2 });
-        // No records.
-        out.count(0);
-        out.list(DIMENSIONS, self.dimensions.len());
-        for dimension in self.dimensions {
+        let records = self.plan.record.and_then(|record| self.plan.dimensions.get(record));
+        out.count(records.map_or(0, |dimension| dimension.length));
+        out.list(DIMENSIONS, self.plan.dimensions.len());
+        for (number, dimension) in self.plan.dimensions.iter().enumerate() {
             out.name(&dimension.name);
-            out.count(dimension.length);
+            out.count(if self.plan.record == Some(number) { 0 } else { dimension.length });
         }
-        out.attributes(self.attributes);
+        out.attributes(&self.plan.attributes);
         out.list(VARIABLES, self.variables.len());
         for PlacedVariable { variable, begin } in &self.variables {
             out.name(&variable.name);
@@ -46,7 +45,7 @@ impl NcHeader<'_> {
             out.attributes(&variable.attributes);
             out.u32(variable.nc_type as u32);
             // CDF-2 stores the largest number for a size that does not fit, and readers compute the size.
-            out.count(variable.size(self.dimensions).div_ceil(4).saturating_mul(4));
+            out.count(self.plan.size_of(variable).div_ceil(4).saturating_mul(4));
             out.bytes.extend(begin.to_be_bytes());
         }
         out.bytes

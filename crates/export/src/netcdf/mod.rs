@@ -37,6 +37,7 @@
 mod header;
 mod metadata;
 pub(super) mod plan;
+mod records;
 pub(super) mod types;
 mod variables;
 
@@ -48,6 +49,7 @@ use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
 use header::{NcHeader, PlacedVariable};
 use plan::FilePlan;
+use records::RecordSection;
 
 pub use types::Version;
 
@@ -68,7 +70,7 @@ pub fn netcdf(columns: &Columns) -> FormatResult<NetCdf> {
 }
 
 /// Returns the netCDF file of variables that share dimensions, like [`netcdf`]. The attributes contain nothing beyond
-/// the dataset's metadata.
+/// the dataset's metadata. A dimension that can grow is the record dimension, if that is possible.
 pub fn netcdf_of_dataset(dataset: &Dataset<Column>) -> FormatResult<NetCdf> {
     written(|version| FilePlan::of_dataset(dataset, version))
 }
@@ -90,27 +92,37 @@ fn write(mut plan: FilePlan, version: Version) -> FormatResult<Exported> {
     }
     let mut header = NcHeader {
         version,
-        dimensions: &plan.dimensions,
-        attributes: &plan.attributes,
+        plan: &plan,
         variables: plan.variables.iter().map(|variable| PlacedVariable { variable, begin: 0 }).collect(),
     };
     // The positions do not affect the header's length.
     let too_long = || Unrepresentable::new("netCDF has no files over 2^63 bytes");
     let mut end = header.encode().len() as u64;
     let mut parts: Vec<Arc<dyn Content>> = Vec::new();
-    for placed in header.variables.iter_mut().filter(|placed| !placed.variable.content.is_empty()) {
+    let is_placed =
+        |placed: &&mut PlacedVariable<'_>| !plan.is_record(placed.variable) && !placed.variable.content.is_empty();
+    for placed in header.variables.iter_mut().filter(is_placed) {
         let begin = end.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_long)?;
         parts.push(Arc::new(Repeat::zeros(begin - end)));
         parts.push(placed.variable.content.clone());
         placed.begin = begin;
         end = begin.checked_add(placed.variable.content.len()).ok_or_else(too_long)?;
     }
+    if let Some((records, starts)) = RecordSection::of(&plan) {
+        let begin = end.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_long)?;
+        for (placed, start) in header.variables.iter_mut().zip(starts) {
+            placed.begin = start.map_or(placed.begin, |start| begin.saturating_add(start));
+        }
+        parts.push(Arc::new(Repeat::zeros(begin - end)));
+        end = begin.checked_add(records.len()).ok_or_else(too_long)?;
+        parts.push(Arc::new(records));
+    }
     let padded = end.checked_next_multiple_of(4).filter(|&end| end <= i64::MAX as u64).ok_or_else(too_long)?;
     // Empty variables get the positions that they would have in a first record, behind the end of the file.
     let mut record = padded;
     for placed in header.variables.iter_mut().filter(|placed| placed.variable.content.is_empty()) {
         placed.begin = record;
-        record = record.saturating_add(placed.variable.size(&plan.dimensions).div_ceil(4).saturating_mul(4));
+        record = record.saturating_add(plan.size_of(placed.variable).div_ceil(4).saturating_mul(4));
     }
     parts.insert(0, Arc::new(header.encode()));
     parts.push(Arc::new(Repeat::zeros(padded - end)));

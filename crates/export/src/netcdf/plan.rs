@@ -13,16 +13,43 @@ pub struct FilePlan {
     pub dimensions: Vec<NcDimension>,
     pub attributes: Vec<NcAttribute>,
     pub variables: Vec<PlannedVariable>,
+    /// The dimension along which classic files can grow: their variables along it are stored record by record.
+    pub record: Option<usize>,
     pub left_out: LeftOut,
 }
 
 impl FilePlan {
-    /// Moves the one variable over 4 GiB to the end, the only place where CDF-2 allows it.
+    /// Returns whether a variable is stored record by record.
+    pub fn is_record(&self, variable: &PlannedVariable) -> bool {
+        self.record.is_some() && variable.dimensions.first() == self.record.as_ref()
+    }
+
+    /// Returns the size of a variable in bytes, or of one record if it has the unlimited dimension.
+    pub fn size_of(&self, variable: &PlannedVariable) -> u64 {
+        let others = variable.dimensions.iter().filter(|&&number| self.record != Some(number));
+        let lengths = others.filter_map(|&number| self.dimensions.get(number)).map(|dimension| dimension.length);
+        lengths.filter(|&length| length > 0).fold(variable.nc_type.size() as u64, u64::saturating_mul)
+    }
+
+    /// Makes the first of these dimensions the record dimension that can be: it comes first in all variables along it.
+    pub fn grow_along(&mut self, dimensions: impl Iterator<Item = usize>) {
+        let comes_first = |number: &usize| {
+            let inner = |variable: &PlannedVariable| variable.dimensions.iter().skip(1).any(|inner| inner == number);
+            self.variables.iter().any(|variable| variable.dimensions.first() == Some(number))
+                && !self.variables.iter().any(inner)
+        };
+        let mut found = dimensions.filter(comes_first);
+        self.record = found.next();
+    }
+
+    /// Moves the one variable over 4 GiB to the end, the only place where CDF-2 allows it. There is no such place before
+    /// records, and in a record.
     pub fn move_longest_to_the_end(&mut self) -> FormatResult<()> {
+        let sizes: Vec<u64> = self.variables.iter().map(|variable| self.size_of(variable)).collect();
         let too_long = |variable: &PlannedVariable| variable.content.len() > LONGEST_IN_CDF2;
-        match self.variables.iter().filter(|variable| too_long(variable)).count() {
+        match sizes.iter().filter(|&&size| size > LONGEST_IN_CDF2).count() {
             0 => {}
-            1 => self.variables.sort_by_key(too_long),
+            1 if self.record.is_none() => self.variables.sort_by_key(too_long),
             _ => return Err(Unrepresentable::new("CDF-2 has only one variable over 4 GiB")),
         }
         Ok(())
@@ -32,8 +59,8 @@ impl FilePlan {
 /// The longest variable of CDF-2 that another may follow.
 const LONGEST_IN_CDF2: u64 = u32::MAX as u64 - 3;
 
-/// A named length. Length 0 marks the classic format's one unlimited dimension; since the file never has records, the
-/// dimension does have length 0.
+/// A named length. In the classic format, length 0 marks the unlimited dimension; without a record dimension there are no
+/// records, so a dimension of length 0 does have that length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NcDimension {
     pub name: String,
@@ -51,15 +78,6 @@ pub struct PlannedVariable {
     pub meaning: Meaning,
 }
 
-impl PlannedVariable {
-    /// Returns the size of the variable in bytes, or of one record if it has the unlimited dimension.
-    pub fn size(&self, dimensions: &[NcDimension]) -> u64 {
-        let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
-        let lengths = lengths.map(|dimension| dimension.length).filter(|&length| length > 0);
-        lengths.fold(self.nc_type.size() as u64, u64::saturating_mul)
-    }
-}
-
 /// The meaning of a variable's values that netCDF's types do not express.
 #[derive(Clone)]
 pub enum Meaning {
@@ -69,7 +87,8 @@ pub enum Meaning {
     Booleans,
     /// The last dimension is that of the characters of a text.
     Characters,
-    /// Strings. `offsets` has the start of each in the content and the end of the last, in bytes, `u64` little-endian.
+    /// Strings, which lie end to end in the content. `offsets` has the byte at which each string begins, and the end of
+    /// the last string.
     Strings { offsets: Offsets },
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tilefs_format::datatype::Datatype;
 
 use super::*;
+use crate::column::dataset::Variable;
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::geo::georeference::{Georeference, GeoreferencedAxes};
 use crate::hdf5::{Form, hdf5};
@@ -508,8 +509,8 @@ proptest! {
         let expected: Vec<u8> = bytes.chunks(size).flat_map(|c| {
             let value = || i64::from_le_bytes(c.try_into().unwrap());
             match datatype {
-                Datatype::DateTimeYear => crate::calendar::days_of_years(value()).unwrap().to_be_bytes().to_vec(),
-                Datatype::DateTimeMonth => crate::calendar::days_of_months(value()).unwrap().to_be_bytes().to_vec(),
+                Datatype::DateTimeYear => tilefs_format::calendar::days_of_years(value()).unwrap().to_be_bytes().to_vec(),
+                Datatype::DateTimeMonth => tilefs_format::calendar::days_of_months(value()).unwrap().to_be_bytes().to_vec(),
                 Datatype::DateTimeWeek => (value() * 7).to_be_bytes().to_vec(),
                 _ => c.iter().rev().copied().collect(),
             }
@@ -517,5 +518,60 @@ proptest! {
         prop_assert_eq!(&file.variables["a"].data, &expected);
         prop_assert_eq!(made.version == Version::Cdf5, size == 8 && datatype != Datatype::Float64);
         assert_random_access(&made.file.content);
+    }
+}
+
+#[test]
+fn variables_along_the_record_dimension_lie_record_by_record() {
+    let column = |name: &str, datatype: Datatype, shape: Vec<u64>| {
+        let cells: u64 = shape.iter().product();
+        let bytes: Vec<u8> = (0..cells * datatype.size() as u64).map(|byte| (byte as u8).wrapping_add(1)).collect();
+        Column::fixed(Field::new(name, datatype), shape, Arc::new(bytes))
+    };
+    let variable = |axes: &[usize], column: Column| Variable { axes: axes.to_vec(), column };
+    let dataset = |variables: Vec<Variable<Column>>| Dataset {
+        dimensions: vec![("time".to_owned(), 3), ("x".to_owned(), 5)],
+        variables,
+        growing: vec![1, 0],
+        metadata: Vec::new(),
+    };
+    let several = dataset(vec![
+        variable(&[1], column("x", Datatype::Int16, vec![5])),
+        variable(&[0, 1], column("small", Datatype::UInt8, vec![3, 5])),
+        variable(&[0], column("time", Datatype::Int16, vec![3])),
+    ]);
+    let whole = read_all(&*netcdf_of_dataset(&several).unwrap().file.content);
+    // The number of records.
+    assert_eq!(whole[4..8], [0, 0, 0, 3]);
+    let records: Vec<u8> = (0..3u8)
+        .flat_map(|record| {
+            let small = (1..6).map(move |byte| 5 * record + byte);
+            small.chain([0, 0, 0, 2 * record + 2, 2 * record + 1, 0, 0])
+        })
+        .collect();
+    assert!(whole.ends_with(&records), "{whole:?}");
+    // The only variable along it is not padded.
+    let alone = dataset(vec![variable(&[0, 1], column("small", Datatype::UInt8, vec![3, 5]))]);
+    let whole = read_all(&*netcdf_of_dataset(&alone).unwrap().file.content);
+    assert!(whole[..whole.len() - 1].ends_with(&(1..16).collect::<Vec<u8>>()), "{whole:?}");
+    // A dimension that is not the first one cannot grow.
+    let inner = dataset(vec![variable(&[1, 0], column("a", Datatype::UInt8, vec![5, 3]))]);
+    let whole = read_all(&*netcdf_of_dataset(&inner).unwrap().file.content);
+    assert_eq!(whole[4..8], [0, 0, 0, 5], "along x");
+    // Large records are read variable by variable.
+    let mut large = dataset(vec![
+        variable(&[0, 1], column("a", Datatype::UInt8, vec![2, 70_001])),
+        variable(&[0, 1], column("b", Datatype::Int16, vec![2, 70_001])),
+    ]);
+    large.dimensions = vec![("time".to_owned(), 2), ("x".to_owned(), 70_001)];
+    let content = netcdf_of_dataset(&large).unwrap().file.content;
+    let whole = read_all(&*content);
+    let record = &whole[whole.len() - 2 * (70_004 + 140_004)..];
+    assert!(record[..70_001].iter().zip(0usize..).all(|(byte, number)| *byte == (number as u8).wrapping_add(1)));
+    assert_eq!(record[70_001..70_008], [0, 0, 0, 2, 1, 4, 3]);
+    for start in [whole.len() - 210_009, whole.len() - 140_010, whole.len() - 5] {
+        let mut part = vec![0; whole.len() - start];
+        content.read_at(start as u64, &mut part).unwrap();
+        assert!(part == whole[start..]);
     }
 }

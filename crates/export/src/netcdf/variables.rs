@@ -51,10 +51,12 @@ impl FilePlan {
 
     /// Plans a file of variables that share dimensions; returns the reason if that version cannot hold it.
     pub fn of_dataset(dataset: &Dataset<Column>, version: Version) -> FormatResult<Self> {
-        check_dataset(dataset)?;
+        check_dataset(dataset, version)?;
         let mut builder = PlanBuilder::new(version);
         builder.global_attributes(&dataset.metadata);
-        add_dataset(&mut builder, dataset)?;
+        let dimensions = add_dataset(&mut builder, dataset)?;
+        let numbers = dataset.growing.iter().filter_map(|&growing| dimensions.get(growing).copied());
+        builder.plan.grow_along(numbers);
         Ok(builder.plan)
     }
 }
@@ -88,8 +90,9 @@ fn check(columns: &Columns, version: Version) -> FormatResult<()> {
 }
 
 /// Checks that the shapes of all variables are those of their axes.
-fn check_dataset(dataset: &Dataset<Column>) -> FormatResult<()> {
-    if let Some((name, _)) = dataset.dimensions.iter().find(|(_, length)| *length == 0) {
+fn check_dataset(dataset: &Dataset<Column>, version: Version) -> FormatResult<()> {
+    let empty = dataset.dimensions.iter().find(|(_, length)| *length == 0);
+    if let Some((name, _)) = empty.filter(|_| version.is_classic()) {
         return Err(Unrepresentable::new(format!("{name}: netCDF classic has no axis of length 0")));
     }
     for Variable { axes, column } in &dataset.variables {
@@ -261,8 +264,13 @@ impl CfVariables for PlanBuilder {
 
 impl PlanBuilder {
     fn new(version: Version) -> Self {
-        let plan =
-            FilePlan { dimensions: Vec::new(), attributes: Vec::new(), variables: Vec::new(), left_out: Vec::new() };
+        let plan = FilePlan {
+            dimensions: Vec::new(),
+            attributes: Vec::new(),
+            variables: Vec::new(),
+            record: None,
+            left_out: Vec::new(),
+        };
         PlanBuilder { version, plan, names: UniqueNames::of_netcdf(), shared: Vec::new() }
     }
 
@@ -374,7 +382,8 @@ impl PlanBuilder {
         }
     }
 
-    /// Adds the offsets of the values of each cell, and the final end.
+    /// Adds the variable `NAME_offsets`: the byte at which the values of each cell begin in `NAME`, and the end of the
+    /// last cell's values.
     fn offsets(&mut self, name: &str, column: &Column, offsets: &Offsets) -> FormatResult<()> {
         let offsets_name = self.names.give(&format!("{name}_offsets"));
         let dimension = self.names.give(&format!("{name}_offset"));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::lists::{CountedLists, Lengths, Lists, most_levels_length, packed_head};
-use super::metadata::{ColumnChunk, PageEncoding, data_page, dictionary_page};
+use super::metadata::{ChunkStatistics, ColumnChunk, PageEncoding, data_page, dictionary_page};
 use super::thrift::varint;
 use super::types::{PageLayout, ParquetColumn};
 use super::values::{self, Compacted, LengthsAndBytes, Present};
@@ -165,18 +165,19 @@ impl ParquetColumn {
     ///
     /// # Errors
     /// Fails if it is too long for a page, or lists cannot be counted.
-    pub fn chunk(&self, of: &ChunkRows, end: u64) -> Result<ColumnChunk> {
+    pub fn chunk(&self, of: &ChunkRows, end: u64) -> Result<ColumnChunk<'static>> {
         let lists = self.lists(&of.rows)?;
         let (length, values, header) = self.data_header(of, lists.as_ref())?;
         let data = end.checked_sub(length + header.len() as u64);
         let data = data.ok_or_else(|| Error::internal("a chunk larger than its reserved space"))?;
         let dictionary = self.dictionary_page().map(|parts| parts.iter().map(|part| part.len()).sum::<u64>());
         Ok(ColumnChunk {
+            place: None,
             values,
             dictionary: dictionary.map(|length| data - length),
             data,
             bytes: end - data + dictionary.unwrap_or(0),
-            statistics: None,
+            statistics: ChunkStatistics::default(),
         })
     }
 

@@ -13,7 +13,7 @@ use tilefs_reader::read::Output;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
-use super::metadata::{ColumnChunk, MAGIC, SchemaColumn, footer, row_group};
+use super::metadata::{ChunkStatistics, ColumnChunk, MAGIC, SchemaColumn, footer, row_group};
 use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
@@ -52,10 +52,11 @@ pub struct ParquetFile {
 struct Places {
     /// The start of the space reserved for each chunk, and the end of the last chunk's space.
     starts: Vec<u64>,
-    /// For each column of variable length, the start of each group's values (in bytes, or in list elements), and the
-    /// end of the last group's values; empty for other columns.
+    /// For each column of variable length, where the values of each row group begin among all values, and where the
+    /// values of the last group end. Lists are counted in elements, other values in bytes. Empty for other columns.
     offsets: Vec<Vec<u64>>,
-    /// The same for each column of lists of texts, in bytes of the texts; empty for other columns.
+    /// For each column of lists of texts, where the texts of each row group begin among the bytes of all texts, and
+    /// where the texts of the last group end. Empty for other columns.
     texts: Vec<Vec<u64>>,
 }
 
@@ -108,7 +109,10 @@ impl ParquetFile {
             tail: SingleFlight::new(),
             recent: LruCache::new(RECENT_CHUNKS),
         };
-        let tail = file.reserved_for_tail().and_then(|length| length.checked_add(file.gap_before_footer(length)));
+        let tail = file
+            .most_of_groups(None)
+            .and_then(|groups| file.reserved_for_tail(groups))
+            .and_then(|length| length.checked_add(file.gap_before_footer(length)));
         file.length = tail.and_then(|length| end.checked_add(length)).ok_or_else(too_long)?;
         if file.length > i64::MAX as u64 {
             return Err(too_long());
@@ -137,34 +141,60 @@ impl ParquetFile {
         columns.collect()
     }
 
-    /// Returns the maximum length in bytes of the footer, its length and the magic bytes.
-    fn reserved_for_tail(&self) -> Option<u64> {
+    /// Returns the numbers of the columns by which rows are sorted, the most significant first.
+    fn sorted_by(&self) -> Vec<i32> {
+        let of_rank = |rank| self.columns.iter().position(|column| column.sort_rank == Some(rank));
+        // If a column is left out, rows are only sorted by those before it.
+        (0..self.columns.len()).map_while(of_rank).filter_map(|column| i32::try_from(column).ok()).collect()
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> u64 {
+        self.groups.total()
+    }
+
+    /// Returns the maximum length in bytes of the footer's row groups. `place` is the path of this file, if the footer is in
+    /// another one.
+    pub fn most_of_groups(&self, place: Option<&str>) -> Option<u64> {
         let columns = self.schema_columns();
         let most = ColumnChunk {
+            place,
             values: i64::MAX as u64,
             dictionary: None,
             data: i64::MAX as u64,
             bytes: i64::MAX as u64,
-            statistics: None,
+            statistics: ChunkStatistics::default(),
         };
         let chunks: Vec<ColumnChunk> = self
             .columns
             .iter()
             .map(|column| {
                 let longest = vec![0xff; MAX_STATISTIC];
-                let statistics =
-                    column.statistics.as_ref().map(|_| ValueBounds { least: longest.clone(), greatest: longest });
+                let statistics = column.statistics.as_ref().map(|_| ChunkStatistics {
+                    bounds: Some(ValueBounds { least: longest.clone(), greatest: longest }),
+                    nulls: Some(i64::MAX as u64),
+                });
                 ColumnChunk {
                     dictionary: column.dictionary.as_ref().map(|_| i64::MAX as u64),
-                    statistics,
+                    statistics: statistics.unwrap_or_default(),
                     ..most.clone()
                 }
             })
             .collect();
-        let group = row_group(i16::MAX as usize, i64::MAX as u64, &chunks, &columns).len() as u64;
-        // The length of the list of groups takes at most five bytes.
-        let empty = footer(&columns, self.groups.total(), std::iter::empty(), &self.metadata).len() as u64 + 5;
-        let footer = (self.groups.count() as u64).checked_mul(group)?.checked_add(empty)?;
+        let group = row_group(i16::MAX as usize, i64::MAX as u64, &chunks, &columns, &self.sorted_by()).len() as u64;
+        (self.groups.count() as u64).checked_mul(group)
+    }
+
+    /// Returns the footer with these row groups of files with the same columns, which have `rows` rows.
+    pub fn footer_of(&self, rows: u64, groups: Vec<Vec<u8>>) -> Vec<u8> {
+        footer(&self.schema_columns(), rows, groups.into_iter(), &self.metadata)
+    }
+
+    /// Returns the maximum length in bytes of a footer with row groups of `groups` bytes, its length and the magic bytes.
+    pub fn reserved_for_tail(&self, groups: u64) -> Option<u64> {
+        // The length of the list of groups takes at most five bytes, the number of rows ten.
+        let empty = self.footer_of(0, Vec::new()).len() as u64 + 15;
+        let footer = groups.checked_add(empty)?;
         Some(footer).filter(|&footer| footer <= u32::MAX.into()).map(|footer| footer + TAIL)
     }
 
@@ -226,28 +256,31 @@ impl ParquetFile {
         ChunkRows { rows: self.groups.rows(group), offsets, texts: Places::between(&places.texts, column, group) }
     }
 
-    /// Returns the footer at the end of its reserved space, its length and the magic bytes.
+    /// Returns the row groups as in a footer, numbered from `first` on. `place` is the path of this file, if the footer is in
+    /// another one.
+    ///
+    /// # Errors
+    /// Fails if data that locate values cannot be read.
+    pub fn row_groups(&self, place: Option<&str>, first: usize) -> Result<Vec<Vec<u8>>> {
+        let (places, columns, sorted_by) = (self.places()?, self.schema_columns(), self.sorted_by());
+        let mut groups = Vec::new();
+        for (group, rows) in self.groups.iter().enumerate() {
+            let mut chunks = Vec::new();
+            for (number, column) in self.columns.iter().enumerate() {
+                let chunk = group * self.columns.len() + number;
+                let of = self.rows_of(chunk, places);
+                let statistics = statistics(column, of.rows.clone());
+                chunks.push(ColumnChunk { place, statistics, ..column.chunk(&of, places.starts[chunk + 1])? });
+            }
+            groups.push(row_group(first + group, rows.end - rows.start, &chunks, &columns, &sorted_by));
+        }
+        Ok(groups)
+    }
+
     fn tail(&self) -> Result<&Arc<Concat>> {
         self.tail.get_or_make(|| {
-            let places = self.places()?;
-            let columns = self.schema_columns();
-            let mut groups = Vec::new();
-            for (group, rows) in self.groups.iter().enumerate() {
-                let mut chunks = Vec::new();
-                for (number, column) in self.columns.iter().enumerate() {
-                    let chunk = group * self.columns.len() + number;
-                    let of = self.rows_of(chunk, places);
-                    let statistics = statistics(column, of.rows.clone());
-                    chunks.push(ColumnChunk { statistics, ..column.chunk(&of, places.starts[chunk + 1])? });
-                }
-                groups.push(row_group(group, rows.end - rows.start, &chunks, &columns));
-            }
-            let footer = footer(&columns, self.groups.total(), groups.into_iter(), &self.metadata);
-            let reserved = self.length - self.chunks_end;
-            let gap = reserved.checked_sub(footer.len() as u64 + TAIL);
-            let gap = gap.ok_or_else(|| Error::internal("a Parquet footer larger than its reserved space"))?;
-            let end = [&(footer.len() as u32).to_le_bytes()[..], &MAGIC].concat();
-            Ok(Arc::new(Concat::new(vec![Arc::new(Repeat::zeros(gap)), Arc::new(footer), Arc::new(end)])))
+            let footer = self.footer_of(self.rows(), self.row_groups(None, 0)?);
+            Ok(Arc::new(tail(footer, self.length - self.chunks_end)?))
         })
     }
 
@@ -258,6 +291,17 @@ impl ParquetFile {
             Ok(Arc::new(column.content(&self.rows_of(number, places), reserved)?))
         })
     }
+}
+
+/// Returns a footer at the end of its reserved space, its length and the magic bytes.
+///
+/// # Errors
+/// Fails if the space is too short.
+pub fn tail(footer: Vec<u8>, reserved: u64) -> Result<Concat> {
+    let gap = reserved.checked_sub(footer.len() as u64 + TAIL);
+    let gap = gap.ok_or_else(|| Error::internal("a Parquet footer larger than its reserved space"))?;
+    let end = [&(footer.len() as u32).to_le_bytes()[..], &MAGIC].concat();
+    Ok(Concat::new(vec![Arc::new(Repeat::zeros(gap)), Arc::new(footer), Arc::new(end)]))
 }
 
 /// Returns the start of each group's texts in a column of lists of texts, given the start of each group's elements.

@@ -139,7 +139,9 @@ fn leaf(name: &str, repetition: i32, leaf: &Leaf) -> Vec<u8> {
 
 /// A column of a row group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ColumnChunk {
+pub struct ColumnChunk<'a> {
+    /// The path of the file of the chunk, if it is not that of the footer.
+    pub place: Option<&'a str>,
     /// Number of values, including nulls; for lists, the values of all of them.
     pub values: u64,
     /// The start of the dictionary page, if there is one.
@@ -148,13 +150,23 @@ pub struct ColumnChunk {
     pub data: u64,
     /// Total length of the pages with their headers.
     pub bytes: u64,
-    /// Encoded as PLAIN, without a length.
-    pub statistics: Option<ValueBounds>,
+    pub statistics: ChunkStatistics,
 }
 
-impl ColumnChunk {
+/// What is known of the values of a chunk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChunkStatistics {
+    /// Encoded as PLAIN, without a length.
+    pub bounds: Option<ValueBounds>,
+    pub nulls: Option<u64>,
+}
+
+impl ColumnChunk<'_> {
     fn write(&self, column: &SchemaColumn<'_>) -> Vec<u8> {
         structure(|chunk| {
+            if let Some(place) = self.place {
+                chunk.bytes(1, place.as_bytes());
+            }
             chunk.i64(2, self.dictionary.unwrap_or(self.data) as i64);
             chunk.structure(3, |facts| {
                 facts.i32(1, column.leaf.physical as i32);
@@ -169,31 +181,54 @@ impl ColumnChunk {
                 if let Some(dictionary) = self.dictionary {
                     facts.i64(11, dictionary as i64);
                 }
-                if let Some(statistics) = &self.statistics {
-                    facts.structure(12, |fields| {
-                        // Some readers ignore bounds unless the number of nulls is given.
-                        if !column.is_optional {
-                            fields.i64(3, 0);
-                        }
-                        fields.bytes(5, &statistics.greatest);
-                        fields.bytes(6, &statistics.least);
-                        // Bounds need not be values.
-                        fields.bool(7, false);
-                        fields.bool(8, false);
-                    });
+                if self.statistics != ChunkStatistics::default() {
+                    facts.structure(12, |fields| self.statistics.write(fields));
                 }
             });
         })
     }
 }
 
-/// Returns a row group with all its columns.
-pub fn row_group(number: usize, rows: u64, chunks: &[ColumnChunk], columns: &[SchemaColumn<'_>]) -> Vec<u8> {
+impl ChunkStatistics {
+    fn write(&self, fields: &mut StructFields<'_>) {
+        // Some readers ignore bounds unless the number of nulls is given.
+        if let Some(nulls) = self.nulls {
+            fields.i64(3, nulls as i64);
+        }
+        if let Some(bounds) = &self.bounds {
+            fields.bytes(5, &bounds.greatest);
+            fields.bytes(6, &bounds.least);
+            // Bounds need not be values.
+            fields.bool(7, false);
+            fields.bool(8, false);
+        }
+    }
+}
+
+/// Returns a row group with all its columns. Its rows are sorted by the columns with the numbers in `sorted_by`, the most
+/// significant first.
+pub fn row_group(
+    number: usize,
+    rows: u64,
+    chunks: &[ColumnChunk<'_>],
+    columns: &[SchemaColumn<'_>],
+    sorted_by: &[i32],
+) -> Vec<u8> {
     structure(|group| {
         let bytes = chunks.iter().fold(0u64, |sum, chunk| sum.saturating_add(chunk.bytes)).min(i64::MAX as u64);
         group.structures(1, chunks.iter().zip(columns).map(|(chunk, column)| chunk.write(column)));
         group.i64(2, bytes as i64);
         group.i64(3, rows as i64);
+        if !sorted_by.is_empty() {
+            let ascending = |&column: &i32| {
+                structure(|sorted| {
+                    sorted.i32(1, column);
+                    sorted.bool(2, false);
+                    sorted.bool(3, false);
+                })
+            };
+            group.structures(4, sorted_by.iter().map(ascending));
+        }
         if let Some(first) = chunks.first() {
             group.i64(5, first.dictionary.unwrap_or(first.data) as i64);
         }

@@ -27,6 +27,7 @@ mod file;
 mod groups;
 mod lists;
 mod metadata;
+mod parts;
 mod statistics;
 mod thrift;
 mod types;
@@ -34,10 +35,11 @@ mod values;
 
 use std::sync::Arc;
 
-use crate::column::{Column, Exported, Field, FormatResult, held_columns};
-use file::ParquetFile;
+use crate::column::{Column, Exported, Field, FormatResult, LeftOut, held_columns};
+pub use file::ParquetFile;
 pub use groups::TileRows;
 use groups::{RowGroups, rows_of_group};
+pub use parts::PartsMetadata;
 use types::ParquetColumn;
 
 /// Checks whether a Parquet file can hold a field; returns the reason if not.
@@ -58,6 +60,16 @@ pub fn parquet(
     tiles: Option<&dyn TileRows>,
     metadata: Vec<(String, String)>,
 ) -> FormatResult<Exported> {
+    let (file, left_out) = parquet_file(columns, tiles, metadata)?;
+    Ok(Exported { content: Arc::new(file), left_out })
+}
+
+/// As [`parquet`], with what was left out.
+pub fn parquet_file(
+    columns: &[Column],
+    tiles: Option<&dyn TileRows>,
+    metadata: Vec<(String, String)>,
+) -> FormatResult<(ParquetFile, LeftOut)> {
     let rows = columns.first().map_or(0, Column::cells);
     let (stored, left_out) = held_columns(columns, "Parquet", ParquetColumn::new)?;
     let row_length = stored.iter().fold(0u64, |sum, column| {
@@ -67,7 +79,7 @@ pub fn parquet(
     let dictionaries = stored.iter().filter_map(|column| column.dictionary.as_ref());
     let dictionaries = dictionaries.map(|dictionary| dictionary.plain.as_slice().len() as u64).sum();
     let groups = RowGroups::new(rows, rows_of_group(rows, stored.len() as u64, row_length, dictionaries), tiles);
-    Ok(Exported { content: Arc::new(ParquetFile::new(stored, groups, metadata)?), left_out })
+    Ok((ParquetFile::new(stored, groups, metadata)?, left_out))
 }
 
 #[cfg(test)]

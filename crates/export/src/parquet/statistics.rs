@@ -1,4 +1,4 @@
-//! The least and the greatest value of a chunk, if bounds are known.
+//! The least and the greatest value of a chunk and its number of nulls, as far as they are known.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tilefs_format::datatype::Kind;
 use tilefs_reader::array::ValueBounds;
 
+use super::metadata::ChunkStatistics;
 use super::types::{PageLayout, ParquetColumn};
 use crate::content::Content;
 use crate::content::element::ConvertedColumn;
@@ -13,19 +14,31 @@ use crate::content::element::ConvertedColumn;
 /// Maximum length of a value in the footer.
 pub const MAX_STATISTIC: usize = 64;
 
-/// Returns the known bounds of the values of a column in a range of rows, as Parquet stores them. `None` if they cannot
-/// be determined.
+/// Returns what is known of the values of a column in a range of rows.
+pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> ChunkStatistics {
+    let Some(known) = &column.statistics else { return ChunkStatistics::default() };
+    let log = |error| {
+        log::debug!("no statistics of {} in rows {} to {}: {error}", column.field.name, rows.start, rows.end);
+    };
+    let bounds = known.bounds(rows.clone()).map_err(log).ok().flatten();
+    let bounds = bounds.and_then(|bounds| stored_bounds(column, bounds));
+    let nulls = match column.layout {
+        // Codes without a label are null, too, and lists count elements.
+        PageLayout::Values(_) | PageLayout::Bits | PageLayout::Bytes => {
+            let nulls = if column.present.is_some() { known.nulls(rows.clone()) } else { Ok(Some(0)) };
+            nulls.map_err(log).ok().flatten()
+        }
+        _ => None,
+    };
+    // "Not a time" is null, too. If it may be among the values, their bounds are not known.
+    let nulls = nulls.filter(|_| column.datatype.time_unit().is_none() || bounds.is_some());
+    ChunkStatistics { bounds, nulls }
+}
+
+/// Returns bounds of a column's values as Parquet stores them. `None` if they cannot be.
 ///
 /// Labels and lists have none: labels are ordered differently from their codes, and lists have no order.
-pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<ValueBounds> {
-    let statistics = column.statistics.as_ref()?;
-    let ValueBounds { least, greatest } = match statistics.bounds(rows.clone()) {
-        Ok(bounds) => bounds?,
-        Err(error) => {
-            log::debug!("no statistics of {} in rows {} to {}: {error}", column.field.name, rows.start, rows.end);
-            return None;
-        }
-    };
+fn stored_bounds(column: &ParquetColumn, ValueBounds { least, greatest }: ValueBounds) -> Option<ValueBounds> {
     let (least, greatest) = match column.layout {
         PageLayout::Values(_) => {
             (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?)

@@ -260,6 +260,10 @@ impl ColumnStatistics for Bounds {
     fn bounds(&self, rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<ValueBounds>> {
         Ok((rows.start == 0).then(|| ValueBounds { least: self.0.clone(), greatest: self.1.clone() }))
     }
+
+    fn nulls(&self, _rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<u64>> {
+        Ok(None)
+    }
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn bounds_match_stored_values() {
         whole[whole.len() - 8 - length..].to_vec()
     };
     // Fields 5 and 6 of a struct, binary, greatest first, then two fields that are "false". Field 3, the number of
-    // nulls (0), may precede them.
+    // nulls, may precede them.
     let has = |footer: &[u8], least: &[u8], greatest: &[u8]| {
         let length = |value: &[u8]| value.len() as u8;
         let rest = [&[length(greatest)][..], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();

@@ -6,14 +6,14 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::time_unit::TimeUnit;
 
 use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
-use crate::arrow::types::{bytes_type, code_labels, element_type, label_type, value_type};
-use crate::calendar;
+use crate::arrow::types::{as_days, bytes_type, code_labels, element_type, label_type, value_type};
 use crate::column::validity::Validity;
 use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
+use tilefs_format::calendar;
 
 /// The physical types, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub enum PageLayout {
     List { values: u64, size: u64 },
     /// A list of values of `size` bytes per cell. Lists can be null, and their lengths can vary.
     VaryingList { size: u64 },
-    /// A list per cell, of numbers of `size` bytes or, if `size` is 0, of texts with their lengths. The list and its
-    /// elements can be null.
+    /// A list per cell. The list can be null, and so can each of its elements: a number of `size` bytes, or if `size` is
+    /// 0, a text after its length.
     Elements { size: u64 },
 }
 
@@ -140,6 +140,8 @@ pub struct ParquetColumn {
     pub may_refuse: bool,
     /// Known bounds of the column's own values.
     pub statistics: Option<Arc<dyn ColumnStatistics>>,
+    /// As in [`Column`].
+    pub sort_rank: Option<usize>,
     pub datatype: Datatype,
 }
 
@@ -198,6 +200,7 @@ impl ParquetColumn {
             dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
             may_refuse,
             statistics: column.statistics.clone(),
+            sort_rank: column.sort_rank,
             datatype: field.datatype,
         })
     }
@@ -328,10 +331,10 @@ fn single_type(datatype: Datatype) -> DataType {
 /// Returns the conversion of dates and times to the unit of their type.
 fn time_conversion(datatype: Datatype) -> Option<ValueConversion> {
     match (datatype.is_datetime(), datatype.time_unit()?) {
-        (true, TimeUnit::Year) => Some(|values, column| days(values, column, calendar::days_of_years)),
-        (true, TimeUnit::Month) => Some(|values, column| days(values, column, calendar::days_of_months)),
-        (true, TimeUnit::Week) => Some(|values, column| days(values, column, |weeks| weeks.checked_mul(7))),
-        (true, TimeUnit::Day) => Some(|values, column| days(values, column, Some)),
+        (true, TimeUnit::Year) => Some(|values, column| as_days(values, column, calendar::days_of_years)),
+        (true, TimeUnit::Month) => Some(|values, column| as_days(values, column, calendar::days_of_months)),
+        (true, TimeUnit::Week) => Some(|values, column| as_days(values, column, |weeks| weeks.checked_mul(7))),
+        (true, TimeUnit::Day) => Some(|values, column| as_days(values, column, Some)),
         (true, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3_600_000, "milliseconds")),
         (true, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60_000, "milliseconds")),
         (true, TimeUnit::Second) => Some(|values, column| multiplied(values, column, 1000, "milliseconds")),
@@ -360,13 +363,6 @@ fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>, _: Con
             to.copy_from_slice(&from[..TO]);
         }
         Ok(())
-    }))
-}
-
-/// Converts values to 32-bit days since 1970.
-fn days(values: Arc<dyn Content>, column: ConvertedColumn, of: fn(i64) -> Option<i64>) -> Arc<dyn Content> {
-    Arc::new(Converted::integers(values, "a day of 32 bits", column, move |value| {
-        of(value).and_then(|days| i32::try_from(days).ok()).map(i32::to_le_bytes)
     }))
 }
 

@@ -25,14 +25,14 @@ const ROWS: &str = "__tiledb_rows";
 
 /// The known properties of the frame that was stored as an array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct PandasFrame {
     /// The types of the index columns.
     index: BTreeMap<String, String>,
     /// The types of the other columns.
     types: BTreeMap<String, String>,
 }
 
-impl Frame {
+impl PandasFrame {
     /// Reads the metadata of an array. Metadata in another form than TileDB-Py's is ignored.
     pub fn of(metadata: &[Metadatum]) -> Self {
         let types = |key: &str| -> BTreeMap<String, String> {
@@ -43,7 +43,7 @@ impl Frame {
             let named = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
             object.unwrap_or_default().into_iter().filter_map(named).collect()
         };
-        Frame { index: types(INDEX), types: types(TYPES) }
+        PandasFrame { index: types(INDEX), types: types(TYPES) }
     }
 
     /// Returns the metadata of a file with these columns.
@@ -138,16 +138,16 @@ mod tests {
     use super::*;
     use crate::Labels;
 
-    fn frame(pairs: &[(&str, &str)]) -> Frame {
+    fn frame(pairs: &[(&str, &str)]) -> PandasFrame {
         let metadatum = |(key, value): &(&str, &str)| Metadatum {
             key: (*key).into(),
             datatype: Datatype::StringUtf8,
             value: value.as_bytes().to_vec(),
         };
-        Frame::of(&pairs.iter().map(metadatum).collect::<Vec<_>>())
+        PandasFrame::of(&pairs.iter().map(metadatum).collect::<Vec<_>>())
     }
 
-    fn metadata(frame: &Frame, fields: &[Field]) -> Value {
+    fn metadata(frame: &PandasFrame, fields: &[Field]) -> Value {
         let column = |field: &Field| Column::fixed(field.clone(), vec![3], Arc::new(Vec::new()));
         serde_json::from_str(&frame.metadata(&fields.iter().map(column).collect::<Vec<_>>())).unwrap()
     }
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(nameless["index_columns"], range);
         for text in ["", "[]", "{", r#"{"a": 1}"#, r#""a""#] {
             let none = frame(&[(INDEX, text), (TYPES, text)]);
-            assert_eq!(none, Frame::default(), "{text}");
+            assert_eq!(none, PandasFrame::default(), "{text}");
             assert_eq!(metadata(&none, &fields)["index_columns"], range);
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_threads::{self as threads, for_all};
 
-use super::text_rows::{Position, TextRows};
+use super::position::Position;
+use super::table::{LoadedRows, Table};
 use crate::content::Forward;
 
 /// Target size in bytes of the text made at a time, once a reader has asked for more than the first rows.
@@ -15,19 +16,19 @@ const PORTION: usize = 8 << 20;
 const FIRST_ROWS: u64 = 64;
 
 /// Returns a header and rows of text in sequence, without determining the number of their bytes.
-pub fn forward<T: TextRows>(table: Arc<T>) -> impl Forward {
+pub fn forward(table: Arc<Table>) -> impl Forward {
     FromFront { table, at: Position::default(), rows: 0 }
 }
 
 /// Rows written in sequence.
-struct FromFront<T> {
-    table: Arc<T>,
+struct FromFront {
+    table: Arc<Table>,
     at: Position,
     /// Number of rows made last; 0 before the header.
     rows: u64,
 }
 
-impl<T: TextRows> Forward for FromFront<T> {
+impl Forward for FromFront {
     fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         if self.rows == 0 {
@@ -46,7 +47,7 @@ impl<T: TextRows> Forward for FromFront<T> {
         let parts = for_all(threads::decoding(), |number| {
             let first = self.at.row.saturating_add(number as u64 * share);
             let start = if number == 0 { self.at } else { Position::before_row(first) };
-            some(&*self.table, start, first.saturating_add(share).min(self.table.rows()))
+            some(&self.table, start, first.saturating_add(share).min(self.table.rows()))
         })?;
         let mut before = self.at;
         for (start, part, after) in parts {
@@ -65,8 +66,8 @@ impl<T: TextRows> Forward for FromFront<T> {
 }
 
 /// Returns the text from a position to the row `end`, or the first [`PORTION`] bytes or so of it.
-fn some<T: TextRows>(table: &T, start: Position, end: u64) -> Result<(Position, Vec<u8>, Position)> {
-    let (mut at, mut text, mut scratch) = (start, Vec::new(), T::Scratch::default());
+fn some(table: &Table, start: Position, end: u64) -> Result<(Position, Vec<u8>, Position)> {
+    let (mut at, mut text, mut scratch) = (start, Vec::new(), LoadedRows::default());
     while at.row < end && text.len() < PORTION {
         at = table.advance(at, end, &mut scratch, &mut text)?;
     }

@@ -7,8 +7,8 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::{self as threads, for_all};
 
-use super::table::Table;
-use super::text_rows::{Position, TextRows};
+use super::position::Position;
+use super::table::{LoadedRows, Table};
 use crate::content::{Content, read_head};
 
 /// Minimum distance between checkpoints in bytes, which is the most that a read formats in vain before its first byte.
@@ -24,8 +24,8 @@ const ROWS_AT_A_TIME: u64 = 64 << 10;
 const PARTS_OF_THREAD: usize = 16;
 
 /// A header and rows of text, readable at any position.
-pub struct Measured<T = Table> {
-    table: Arc<T>,
+pub struct Measured {
+    table: Arc<Table>,
     checkpoints: Checkpoints,
     length: u64,
     /// A position near the end of the last read: the next read usually begins there.
@@ -93,10 +93,10 @@ impl Checkpoints {
     }
 }
 
-impl<T: TextRows> Measured<T> {
+impl Measured {
     /// Restores the result of [`Measured::new`] for the same rows in an earlier mount, from the bytes of
     /// [`Measured::to_bytes`]; `None` if the bytes are invalid.
-    pub fn of_saved(table: Arc<T>, bytes: &[u8]) -> Option<Self> {
+    pub fn of_saved(table: Arc<Table>, bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
         let (length, spacing) = (numbers.next()?, numbers.next()?);
@@ -141,7 +141,7 @@ impl<T: TextRows> Measured<T> {
     ///
     /// # Errors
     /// Fails if a cell cannot be read, or the text would be longer than 2^63 bytes.
-    pub fn new(table: Arc<T>) -> Result<Self> {
+    pub fn new(table: Arc<Table>) -> Result<Self> {
         let too_long = || Error::unsupported("the text would be longer than 2^63 bytes");
         let mut checkpoints = Checkpoints::new(MAX_CHECKPOINTS);
         let mut length = table.header().len() as u64;
@@ -151,7 +151,7 @@ impl<T: TextRows> Measured<T> {
             let parts = (PARTS_OF_THREAD * threads::decoding()).min(usize::try_from(parts_left).unwrap_or(usize::MAX));
             let measured = for_all(parts, |number| {
                 let start = (first + number as u64 * ROWS_AT_A_TIME).min(table.rows());
-                measure(&*table, start, (start + ROWS_AT_A_TIME).min(table.rows()))
+                measure(&table, start, (start + ROWS_AT_A_TIME).min(table.rows()))
             })?;
             for (part, part_length) in measured {
                 for Checkpoint { place, position } in part.checkpoints {
@@ -168,9 +168,9 @@ impl<T: TextRows> Measured<T> {
 }
 
 /// Measures some rows: returns their checkpoints, with offsets relative to the first row, and the length of their text.
-fn measure<T: TextRows>(table: &T, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
+fn measure(table: &Table, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
     let mut checkpoints = Checkpoints::new(MAX_CHECKPOINTS / (PARTS_OF_THREAD * threads::decoding()));
-    let (mut scratch, mut text, mut length) = (T::Scratch::default(), Vec::new(), 0u64);
+    let (mut scratch, mut text, mut length) = (LoadedRows::default(), Vec::new(), 0u64);
     let mut position = Position { row: first, ..Position::default() };
     while position.row < end {
         checkpoints.add(Checkpoint { place: length, position });
@@ -181,7 +181,7 @@ fn measure<T: TextRows>(table: &T, first: u64, end: u64) -> Result<(Checkpoints,
     Ok((checkpoints, length))
 }
 
-impl<T: TextRows> Content for Measured<T> {
+impl Content for Measured {
     fn len(&self) -> u64 {
         self.length
     }
@@ -202,7 +202,7 @@ impl<T: TextRows> Content for Measured<T> {
         if (checkpoint.place..=start).contains(&last.place) {
             checkpoint = last;
         }
-        let (mut scratch, mut text) = (T::Scratch::default(), Vec::new());
+        let (mut scratch, mut text) = (LoadedRows::default(), Vec::new());
         loop {
             text.clear();
             if checkpoint.position.row >= self.table.rows() {

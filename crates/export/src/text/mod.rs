@@ -6,12 +6,11 @@ mod from_front;
 mod json;
 pub mod matrix_market;
 mod measured;
+mod position;
 mod row_writer;
 mod rows;
 mod style;
 mod table;
-mod text_rows;
-pub mod time;
 mod value;
 
 use std::sync::Arc;
@@ -26,7 +25,6 @@ use rows::{TextColumn, TextLines};
 pub use style::Style;
 pub use table::Table;
 use table::TableColumn;
-pub use text_rows::{Position, TextRows};
 
 /// Checks whether [`grid`] can hold a field; returns the reason if not.
 pub fn check_grid(field: &Field) -> FormatResult<()> {

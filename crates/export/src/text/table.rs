@@ -6,16 +6,14 @@
 //! measured, in one pass over all cells; see [`super::Measured::new`]. Sequential readers need not wait for that; see
 //! [`super::forward`].
 
-use std::cmp::Ordering;
-
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
 use super::json::{self, NotUtf8};
+use super::position::Position;
 use super::style::{self, LONG, Style};
-use super::text_rows::{Position, TextRows};
 use super::value::Printer;
 use crate::column::{Column, FormatResult};
 
@@ -305,22 +303,35 @@ impl Table {
     }
 }
 
-impl TextRows for Table {
-    type Scratch = LoadedRows;
-
-    fn header(&self) -> &[u8] {
+/// The text between two rows depends only on their numbers, not on the number of steps that produce it.
+impl Table {
+    /// Returns the text before the first row.
+    pub fn header(&self) -> &[u8] {
         &self.header
     }
 
-    fn rows(&self) -> u64 {
+    /// Returns the number of rows. A row may have no text.
+    pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    fn column_count(&self) -> usize {
+    /// Returns the number of columns at which a position may lie.
+    pub(super) fn column_count(&self) -> usize {
         self.columns.len()
     }
 
-    fn advance(&self, at: Position, end: u64, scratch: &mut LoadedRows, out: &mut Vec<u8>) -> Result<Position> {
+    /// Appends the text of some rows from a position, or a part of a row that is too long for memory; `end` is the row
+    /// after the last requested one. Returns the position after the text.
+    ///
+    /// # Errors
+    /// Fails if a cell cannot be read or shown.
+    pub(super) fn advance(
+        &self,
+        at: Position,
+        end: u64,
+        scratch: &mut LoadedRows,
+        out: &mut Vec<u8>,
+    ) -> Result<Position> {
         cancellation::check()?;
         scratch.columns.resize_with(self.columns.len(), Loaded::default);
         if at.column == 0 && at.element == 0 {
@@ -333,20 +344,12 @@ impl TextRows for Table {
         self.append_part(at, scratch, out)
     }
 
-    fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
+    /// Prefetches the cells of the text between two positions.
+    ///
+    /// # Errors
+    /// Fails if they cannot be read.
+    pub(super) fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
         let mut columns = (0..).zip(&self.columns);
         columns.try_for_each(|(number, column)| column.cells.read_ahead(from.in_column(number), to.in_column(number)))
-    }
-}
-
-impl Position {
-    /// Returns the position at which a column continues, at or after this position: the row, and the number of elements
-    /// of its cell before the position.
-    fn in_column(self, number: u32) -> (u64, u64) {
-        match number.cmp(&self.column) {
-            Ordering::Less => (self.row + 1, 0),
-            Ordering::Equal => (self.row, self.element),
-            Ordering::Greater => (self.row, 0),
-        }
     }
 }

@@ -5,9 +5,9 @@
 
 use tilefs_format::datatype::{Datatype, Kind};
 
-use super::time;
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::number;
+use tilefs_format::time_text;
 
 /// The conversion of the stored bytes of one value to text.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl Printer {
                 let longest = labels.iter().map(Vec::len).max().unwrap_or(0).max(NO_VALUE.len());
                 (PrinterKind::Label(labels), longest)
             }
-            _ if datatype.time_unit().is_some() => (PrinterKind::Time, time::width(datatype)),
+            _ if datatype.time_unit().is_some() => (PrinterKind::Time, time_text::width(datatype)),
             (Kind::Signed, size, _) => (PrinterKind::Signed, [4, 6, 11, 20][size.ilog2() as usize]),
             (Kind::Unsigned, size, _) => (PrinterKind::Unsigned, [3, 5, 10, 20][size.ilog2() as usize]),
             (Kind::Float, 4, _) => (PrinterKind::Float32, 16),
@@ -130,7 +130,7 @@ impl Printer {
             }
             PrinterKind::Float64 => write(zmij::Buffer::new().format(f64::from_bits(unsigned(value))).as_bytes()),
             PrinterKind::Boolean => write(if value.iter().all(|byte| *byte == 0) { b"false" } else { b"true" }),
-            PrinterKind::Time => time::print(self.datatype, unsigned(value) as i64, write),
+            PrinterKind::Time => time_text::print(self.datatype, unsigned(value) as i64, write),
             _ => write(itoa::Buffer::new().format(unsigned(value)).as_bytes()),
         }
     }

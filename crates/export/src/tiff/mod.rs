@@ -13,8 +13,9 @@
 //!   GDAL's tags. Everything else that GDAL knows of a raster is in the PAM file beside the image ([`pam_beside`]).
 //! * An image pyramid has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
 //!
-//! All directories precede all tiles, and those of the image precede those of the overviews: a program that copies the whole
-//! file reads the array twice, once for the image and once for the overviews (`overviews.rs`).
+//! The order is that of a Cloud Optimized GeoTIFF: all directories precede all tiles, that of the image first; the tiles of
+//! the smallest overview come first, and those of the image last. A program that copies the whole file reads the array
+//! about four times: for the smallest overview, for the others, for the one by 2, and for the image (`overviews.rs`).
 //!
 //! Sources: TIFF 6.0 and the BigTIFF design; Adobe's TIFF Technical Note 1 for SubIFDs; OGC GeoTIFF 1.1; GDAL's GTiff
 //! driver for tags 42112 and 42113; the OME-TIFF specification.
@@ -49,8 +50,8 @@ use page::{PageProperties, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
 use tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 
-/// Zeros after the tiles of overviews. GDAL reads the last bytes of each file that it opens, up to 8 KiB, and the last tile
-/// of an overview takes the longest to compute: up to a pass over the array.
+/// Zeros after the tiles of an image with overviews. GDAL reads the last bytes of each file that it opens, up to 8 KiB, and
+/// a tile would be decoded for them.
 const END_PADDING: u64 = 16 << 10;
 
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
@@ -97,14 +98,17 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
         places.push(end);
         end = directory(level, 0).length().and_then(|length| end.checked_add(length)).ok_or_else(too_large)?;
     }
-    let mut head: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec())];
-    let mut tiles = Vec::new();
-    for (level, (page, content)) in levels.iter().enumerate() {
+    let (mut starts, mut tiles) = (vec![0; levels.len()], Vec::new());
+    for ((page, content), place) in levels.iter().zip(&mut starts).rev() {
         let start = start_of_tiles(end, &page.layout).ok_or_else(too_large)?;
+        tiles.push((start, content.clone()));
+        *place = start;
+        end = start + page.layout.bytes();
+    }
+    let mut head: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec())];
+    for (level, start) in starts.into_iter().enumerate() {
         let next = places.get(level + 1).copied().unwrap_or(0);
         head.append(&mut directory(level, start).contents(places[level], next));
-        tiles.push((start, content.clone()));
-        end = start + page.layout.bytes();
     }
     let padding = if tiles.len() > 1 { END_PADDING } else { 0 };
     Ok(Arc::new(Images::new(head, tiles, padding)))

@@ -3,9 +3,13 @@
 //! Each overview is an image of tiles or strips. A tile is computed when it is read: from the next larger overview if
 //! that is known, or from only the tiles and chunks of the array that hold its pixels. A tile is kept in the cache of
 //! indexes, and saved in the index folder if it takes long to compute. Memory: a tile per reader, and the cache.
+//!
+//! In the file, smaller overviews come first. A reader that goes on from one overview to the next will read all: then
+//! those that are saved are computed one from the other, the largest from the array.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
@@ -43,13 +47,27 @@ pub struct OverviewStore {
     /// The key of the image; `None` if nothing is saved.
     key: Option<EntryKey>,
     owner: u64,
+    /// The level whose last tile was read last; 0 for none.
+    ended: AtomicUsize,
+    /// Whether a reader has gone on from one overview to the next.
+    is_copied: AtomicBool,
 }
 
 impl OverviewStore {
     /// Creates the store of an image. `key` tells the image from all others, and is `None` if nothing is saved.
     pub fn new(context: Arc<Context>, key: Option<EntryKey>) -> Self {
         let owner = context.indexes.new_owner();
-        OverviewStore { context, key, owner }
+        OverviewStore { context, key, owner, ended: AtomicUsize::new(0), is_copied: AtomicBool::new(false) }
+    }
+
+    /// Notes that a tile of a level is read.
+    fn note(&self, level: usize, is_first: bool, is_last: bool) {
+        if is_first && self.ended.load(Ordering::Relaxed) == level + 1 {
+            self.is_copied.store(true, Ordering::Relaxed);
+        }
+        if is_last {
+            self.ended.store(level, Ordering::Relaxed);
+        }
     }
 }
 
@@ -62,14 +80,22 @@ struct Overview {
     shape: Vec<u64>,
     /// The side of the largest square tile.
     side: u64,
+    /// Whether the image has tiles, not strips.
+    is_tiled: bool,
 }
 
 impl Overview {
-    fn new(of: Arc<dyn SpacedBoxes>, sampling: Arc<Sampling>, level: usize, axes: Axes, side: u64) -> Self {
+    fn new(
+        of: Arc<dyn SpacedBoxes>,
+        sampling: Arc<Sampling>,
+        level: usize,
+        axes: Axes,
+        (side, is_tiled): (u64, bool),
+    ) -> Self {
         let mut shape = of.shape().to_vec();
         let [samples, lines] = sampling.size(level);
         (shape[axes.samples], shape[axes.lines]) = (samples, lines);
-        Overview { of, sampling, level, axes, shape, side }
+        Overview { of, sampling, level, axes, shape, side, is_tiled }
     }
 }
 
@@ -85,7 +111,7 @@ impl Boxes for Overview {
     fn extents(&self) -> Vec<u64> {
         let of_array = self.of.extents();
         let extent = [self.axes.samples, self.axes.lines].map(|axis| of_array.get(axis).copied().unwrap_or(1));
-        let block = block(self.sampling.size(self.level), extent, 1 << self.level, self.side);
+        let block = block(self.sampling.size(self.level), extent, 1 << self.level, self.side, self.is_tiled);
         let mut extents = vec![1; self.shape.len()];
         (extents[self.axes.samples], extents[self.axes.lines]) = (block[0], block[1]);
         extents
@@ -120,9 +146,15 @@ pub fn overviews(
     let storing = storing(image);
     let sampling = Arc::new(Sampling::of(image.layout.size(), storing));
     let side = side_of_tile(image.layout.pixel());
+    let form = (side, image.layout.tile().is_some());
     let level = |level| {
-        let cells = Arc::new(Overview::new(cells.clone(), sampling.clone(), level, axes.clone(), side));
-        let layout = Arc::new(TileLayout::of(&*cells, axes.clone()).ok_or_else(too_large)?);
+        let cells = Arc::new(Overview::new(cells.clone(), sampling.clone(), level, axes.clone(), form));
+        let layout = TileLayout::of(&*cells, axes.clone());
+        let layout = layout.and_then(|layout| match image.layout.tile().is_some() && !is_small(layout.size()) {
+            true => layout.wider_than_image(),
+            false => Some(layout),
+        });
+        let layout = Arc::new(layout.ok_or_else(too_large)?);
         Ok((PageProperties { layout: layout.clone(), ..image.clone() }, TileBytes::new(cells, layout)))
     };
     let levels: Vec<(PageProperties, TileBytes)> =
@@ -174,7 +206,10 @@ fn side_of_tile(pixel: u64) -> u64 {
 /// A chunk of the array often has whole lines of its tile. If it does not stay in the cache, it is decoded again for
 /// each tile of the overview with pixels of these lines. So the overview's tiles end where the array's tiles end, if
 /// possible; otherwise they are wide if each needs many chunks.
-fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64) -> [u64; 2] {
+///
+/// An overview of an image with tiles has tiles, too, unless it is small or narrow: a Cloud Optimized GeoTIFF has no
+/// strips, by which its validators understand tiles as wide as the image.
+fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64, is_tiled: bool) -> [u64; 2] {
     let [columns, lines] = size;
     let most = side.saturating_mul(side);
     let steps = extent.map(|extent| step(extent, factor));
@@ -189,8 +224,16 @@ fn block(size: [u64; 2], extent: [u64; 2], factor: u64, side: u64) -> [u64; 2] {
     };
     // An image that is narrow or very low has strips, which need no padding.
     let is_strip = columns <= wide || lines < LEAST_SIDE && columns.saturating_mul(lines) <= most;
-    let (width, least) = if is_strip { (columns, 1) } else { (even(columns, wide, steps[0], LEAST_SIDE), LEAST_SIDE) };
+    let (width, least) = match is_strip && (is_small(size) || !is_tiled) {
+        true => (columns, 1),
+        false => (even(columns, wide, steps[0], LEAST_SIDE), LEAST_SIDE),
+    };
     [width, even(lines, (most / width).max(1), steps[1], least)]
+}
+
+/// Returns whether an overview of this size may have strips: if no side is long, or it is narrow.
+fn is_small(size: [u64; 2]) -> bool {
+    size.iter().all(|&length| length <= MOST_SIDE) || size.iter().any(|&length| length < LEAST_SIDE)
 }
 
 /// Returns the least side in pixels that TIFF allows for a tile of an overview and that covers whole tiles of the
@@ -239,7 +282,8 @@ impl OverviewTiles {
     /// Returns the key of a tile in the index folder, if it is saved there.
     fn saved_key(&self, number: u64) -> Option<EntryKey> {
         let key = self.store.key.filter(|_| self.is_saved)?;
-        Some(key.of(format_args!("tile {number} of level {}", self.level)))
+        let [width, height] = self.layout().sides();
+        Some(key.of(format_args!("tile {number} of {width}x{height} of level {}", self.level)))
     }
 
     /// Returns the bytes of a tile.
@@ -273,8 +317,8 @@ impl OverviewTiles {
         Ok(bytes)
     }
 
-    /// Computes a tile from tiles of the larger overview; `None` if most of those are unknown, or lack some of its
-    /// pixels.
+    /// Computes a tile from tiles of the larger overview; `None` if most of those are unknown, unless all will be read and
+    /// are saved, or if they lack some of its pixels.
     fn sample_larger(&self, number: u64, larger: &OverviewTiles) -> Result<Option<Vec<u8>>> {
         let outside = || Error::internal(format!("there is no tile {number} of an overview"));
         let place = self.layout().place(number).ok_or_else(outside)?;
@@ -294,7 +338,8 @@ impl OverviewTiles {
         let (known, all) =
             sources.fold((0, 0), |(known, all), tile| (known + usize::from(larger.is_known(tile)), all + 1));
         // The few that are not known are computed: others want them, too, and their chunks are those of this tile.
-        if 2 * known < all {
+        let will_be_known = larger.is_saved && self.store.key.is_some() && self.store.is_copied.load(Ordering::Relaxed);
+        if 2 * known < all && !will_be_known {
             return Ok(None);
         }
         let pixel = self.layout().pixel() as usize;
@@ -330,6 +375,7 @@ impl Content for OverviewTiles {
         while !rest.is_empty() {
             let number = self.layout().at(at);
             let into = at - self.layout().offset(number);
+            self.store.note(self.level, number == 0 && into == 0, number + 1 == self.layout().count());
             let tile = self.tile(number)?;
             let (mut now, later) = rest.split_at(self.layout().length(number) - into);
             at += now.len();
@@ -352,26 +398,43 @@ mod tests {
 
     #[test]
     fn tiles_end_with_those_of_the_array_and_have_little_padding() {
-        assert_eq!(block([15812, 15812], [1024, 1024], 2, 512), [512, 512]);
-        assert_eq!(block([1977, 1977], [1024, 1024], 16, 512), [512, 512]);
-        assert_eq!(block([750, 1000], [64, 64], 2, 512), [384, 512]);
+        assert_eq!(block([15812, 15812], [1024, 1024], 2, 512, false), [512, 512]);
+        assert_eq!(block([1977, 1977], [1024, 1024], 16, 512, false), [512, 512]);
+        assert_eq!(block([750, 1000], [64, 64], 2, 512, false), [384, 512]);
         // Those of the array do not end with pixels of the overview.
-        assert_eq!(block([1501, 2500], [500, 500], 2, 512), [512, 512]);
-        assert_eq!(block([1977, 1977], [1000, 1000], 16, 512), [1977, 132]);
+        assert_eq!(block([1501, 2500], [500, 500], 2, 512, false), [512, 512]);
+        assert_eq!(block([1977, 1977], [1000, 1000], 16, 512, false), [1977, 132]);
         // An array of strips, and one of very long ones.
-        assert_eq!(block([15812, 15812], [31623, 64], 2, 512), [15812, 16]);
-        assert_eq!(block([1977, 1977], [31623, 64], 16, 512), [1977, 132]);
-        assert_eq!(block([50_000, 5000], [100_000, 10], 2, 512), [12512, 32]);
+        assert_eq!(block([15812, 15812], [31623, 64], 2, 512, false), [15812, 16]);
+        assert_eq!(block([1977, 1977], [31623, 64], 16, 512, false), [1977, 132]);
+        assert_eq!(block([50_000, 5000], [100_000, 10], 2, 512, false), [12512, 32]);
         // Narrow and low images.
-        assert_eq!(block([3, 5000], [6, 64], 2, 512), [3, 5000]);
-        assert_eq!(block([50_000, 3], [64, 6], 2, 512), [50_000, 3]);
-        assert_eq!(block([500_000, 3], [64, 6], 2, 512), [512, 16]);
+        assert_eq!(block([3, 5000], [6, 64], 2, 512, false), [3, 5000]);
+        assert_eq!(block([50_000, 3], [64, 6], 2, 512, false), [50_000, 3]);
+        assert_eq!(block([500_000, 3], [64, 6], 2, 512, false), [512, 16]);
         for (columns, lines) in [(300, 300), (513, 513), (1025, 700), (9999, 129)] {
             for side in [16, 64, 512] {
-                let [width, height] = block([columns, lines], [100, 100], 2, side);
+                let [width, height] = block([columns, lines], [100, 100], 2, side, false);
                 assert!(width * height <= side * side + 16 * width, "{columns}x{lines} {side}: {width}x{height}");
             }
         }
+    }
+
+    #[test]
+    fn overviews_of_tiled_images_have_tiles() {
+        assert_eq!(block([500, 1000], [1024, 1024], 2, 512, true), [512, 512]);
+        assert_eq!(block([512, 1000], [1024, 1024], 2, 512, true), [512, 512]);
+        assert_eq!(block([1977, 1977], [1008, 1008], 16, 512, true), [1984, 144]);
+        assert_eq!(block([1976, 1977], [1008, 1008], 16, 512, true)[0], 1984);
+        assert_eq!(block([400, 300], [1024, 1024], 2, 512, true), [400, 300]);
+        for (columns, lines) in [(300, 600), (512, 513), (1024, 700), (9999, 129), (513, 40)] {
+            for (side, factor) in [(64, 2), (512, 4), (512, 32)] {
+                let [width, height] = block([columns, lines], [1024, 1024], factor, side, true);
+                assert!(width % 16 == 0 && height % 16 == 0, "{columns}x{lines}: {width}x{height}");
+            }
+        }
+        // Not 9 columns, or lines, of padding for each.
+        assert_eq!(block([7, 5003], [64, 64], 2, 512, true), [7, 5003]);
     }
 
     #[test]

@@ -104,6 +104,19 @@ impl TileLayout {
         })
     }
 
+    /// Makes tiles wider by the least step if they are as wide as the image, because some programs take such tiles for
+    /// strips; `None` if they have too many bytes.
+    pub fn wider_than_image(self) -> Option<Self> {
+        if !self.is_tiled || self.width != self.samples {
+            return Some(self);
+        }
+        let width = self.width.checked_add(SIDE)?;
+        let tile = width.checked_mul(self.height)?.checked_mul(self.pixel)?;
+        let plane_bytes = self.tiles_of_plane.checked_mul(tile)?;
+        plane_bytes.checked_mul(self.planes).filter(|&bytes| bytes <= i64::MAX as u64)?;
+        Some(TileLayout { width, plane_bytes, ..self })
+    }
+
     /// Returns the numbers of columns and lines of the image.
     pub fn size(&self) -> [u64; 2] {
         [self.samples, self.lines]

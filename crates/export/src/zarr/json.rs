@@ -11,17 +11,18 @@ use crate::column::Metadatum;
 
 /// Returns the text of a group's or an array's `zarr.json`; that of a group contains the metadata of all its members.
 pub fn text(node: &Node) -> String {
-    let value = match node {
-        Node::Array(array) => of_array(array),
-        Node::Group(group) => {
-            let mut all = Map::new();
-            members(group, "", &mut all);
-            let mut value = of_group(group);
-            value["consolidated_metadata"] = json!({"kind": "inline", "must_understand": false, "metadata": all});
-            value
-        }
-    };
+    let mut value = own(node);
+    if let Node::Group(group) = node {
+        let mut all = Map::new();
+        members(group, "", &mut all);
+        value["consolidated_metadata"] = json!({"kind": "inline", "must_understand": false, "metadata": all});
+    }
     pretty(&value)
+}
+
+/// Returns the text of a group's or an array's `zarr.json`, without the metadata of members.
+pub fn own_text(node: &Node) -> String {
+    pretty(&own(node))
 }
 
 /// Returns formatted JSON, readable for people.
@@ -31,37 +32,22 @@ pub fn pretty(value: &Value) -> String {
     text
 }
 
-impl Group {
-    /// Returns the text of its `zarr.json` without the metadata of its members, which readers look up one by one.
-    pub fn own_metadata(&self) -> String {
-        pretty(&of_group(self))
-    }
-}
-
-impl Node {
-    /// Returns the text of its `zarr.json`.
-    pub fn metadata(&self) -> String {
-        text(self)
-    }
-}
-
 fn members(group: &Group, prefix: &str, all: &mut Map<String, Value>) {
     for (name, member) in &group.members {
         let path = format!("{prefix}{name}");
-        match member {
-            Node::Array(array) => drop(all.insert(path, of_array(array))),
-            Node::Group(inner) => {
-                let prefix = format!("{path}/");
-                all.insert(path, of_group(inner));
-                members(inner, &prefix, all);
-            }
+        let prefix = format!("{path}/");
+        all.insert(path, own(member));
+        if let Node::Group(inner) = member {
+            members(inner, &prefix, all);
         }
     }
 }
 
-/// Returns the metadata of a group itself.
-pub fn of_group(group: &Group) -> Value {
-    json!({"zarr_format": 3, "node_type": "group", "attributes": group.attributes})
+fn own(node: &Node) -> Value {
+    match node {
+        Node::Group(group) => json!({"zarr_format": 3, "node_type": "group", "attributes": group.attributes}),
+        Node::Array(array) => of_array(array),
+    }
 }
 
 fn of_array(array: &Array) -> Value {

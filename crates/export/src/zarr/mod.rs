@@ -23,6 +23,7 @@
 
 pub mod anndata;
 mod array;
+mod files;
 mod json;
 mod ngff;
 mod node;
@@ -40,6 +41,7 @@ use crate::column::{Field, FormatResult, Metadatum};
 use crate::pyramid::Pyramid;
 
 pub use array::Array;
+pub use files::ZarrVersion;
 pub use node::{Group, LEFT_OUT, METADATA, Node};
 pub use types::WholeElements;
 
@@ -66,10 +68,9 @@ pub fn is_ngff(metadata: &[Metadatum]) -> bool {
     Pyramid::of(metadata).is_some_and(|pyramid| ngff::ome(&pyramid).is_ok())
 }
 
-/// Returns the `zarr.json` of a TileDB group: its metadata and, for an image pyramid, the OME-NGFF metadata. Readers
-/// find the members by listing the folder, so nothing is consolidated. `left_out` names a form of the group that is
-/// missing, with the reason.
-pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> String {
+/// Returns the group of a TileDB group without its members: its metadata and, for an image pyramid, the OME-NGFF
+/// metadata. `left_out` names a form of the group that is missing, with the reason.
+pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> Group {
     let attributes = metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
     let mut group = Group { attributes, members: Vec::new() };
     match Pyramid::of(metadata).map(|pyramid| ngff::ome(&pyramid)) {
@@ -80,7 +81,7 @@ pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> Strin
     if let Some((what, reason)) = left_out {
         group.leave_out(what, reason.to_owned());
     }
-    group.own_metadata()
+    group
 }
 
 #[cfg(test)]

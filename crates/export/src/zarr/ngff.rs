@@ -10,21 +10,25 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
     let [first, others @ ..] = &pyramid.levels[..] else {
         return Err(Unrepresentable::new("it has no levels"));
     };
-    check_axes(&first.axes)?;
+    let all_axes = axes_with_channels(first)?;
+    check_axes(&all_axes)?;
     if let Some(other) = others.iter().find(|level| level.axes != first.axes) {
         let reason = format!("the levels have different axes, {} and {}", first.axes, other.axes);
         return Err(Unrepresentable::new(reason));
     }
-    if pyramid.levels.iter().any(|level| level.samples != 1) {
-        return Err(Unrepresentable::new("the samples of its pixels are adjacent, for which NGFF has no axis"));
+    if pyramid.levels.iter().any(|level| level.samples != first.samples) {
+        return Err(Unrepresentable::new("the levels have different numbers of samples per pixel"));
     }
-    let axes: Vec<Value> = first.axes.chars().map(|axis| axis_of(axis, pyramid)).collect();
+    let axes: Vec<Value> = all_axes.chars().map(|axis| axis_of(axis, pyramid)).collect();
     let dataset = |level: &PyramidLevel| {
-        let scale: Vec<f64> = first
-            .axes
+        let scale: Vec<f64> = all_axes
             .chars()
-            .zip(first.shape.iter().zip(&level.shape))
-            .map(|(axis, (&whole, &own))| {
+            .map(|axis| {
+                let length = |of: &PyramidLevel| {
+                    let lengths = of.axes.chars().zip(&of.shape);
+                    lengths.filter(|(name, _)| *name == axis).map(|(_, length)| *length).next().unwrap_or(1.0)
+                };
+                let (whole, own) = (length(first), length(level));
                 let step = pyramid.steps.along(axis).map_or(1.0, |step| step.size);
                 step * if own > 0.0 { whole / own } else { 1.0 }
             })
@@ -39,6 +43,19 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
         ome["omero"] = json!({"channels": channels});
     }
     Ok(ome)
+}
+
+/// Returns the axes of a level in Zarr: with channels behind the time, if the samples of a pixel are adjacent along X.
+fn axes_with_channels(level: &PyramidLevel) -> FormatResult<String> {
+    let axes = level.axes.as_str();
+    if level.samples == 1 {
+        return Ok(axes.to_owned());
+    }
+    if !axes.ends_with("YX") || axes.contains('C') {
+        return Err(Unrepresentable::new("the samples of its pixels are adjacent, but not along the last axis, X"));
+    }
+    let (time, space) = axes.split_at(usize::from(axes.starts_with('T')));
+    Ok(format!("{time}C{space}"))
 }
 
 /// Checks whether NGFF allows these axes in this order: time, then channels, then two or three spatial axes, in any

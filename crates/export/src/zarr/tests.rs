@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::IndexBox;
 
-use super::{Array, Group, Node, check, zarr};
+use super::{Array, Group, METADATA, Node, check, zarr};
 use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::testing::{assert_random_access, read_all};
@@ -76,7 +76,7 @@ fn array<'g>(group: &'g Group, name: &str) -> &'g Arc<Array> {
 }
 
 fn metadata(array: &Arc<Array>) -> Value {
-    serde_json::from_str(&Node::Array(array.clone()).metadata()).unwrap()
+    serde_json::from_str(&Node::Array(array.clone()).text(METADATA)).unwrap()
 }
 
 fn chunk(array: &Array, numbers: &[u64]) -> Vec<u8> {
@@ -159,7 +159,7 @@ fn labels_and_the_only_dimension_of_cells_are_coordinates() {
 #[test]
 fn the_group_has_all_metadata() {
     let group = Arc::new(group_of(Field::new("v", Datatype::UInt8)));
-    let found: Value = serde_json::from_str(&Node::Group(group.clone()).metadata()).unwrap();
+    let found: Value = serde_json::from_str(&Node::Group(group.clone()).text(METADATA)).unwrap();
     assert_eq!(found["attributes"]["title"], "t");
     let all = found["consolidated_metadata"]["metadata"].as_object().unwrap();
     assert_eq!(all.keys().collect::<Vec<_>>(), ["y", "x", "v"]);

@@ -27,7 +27,7 @@ pub struct ZarrType {
     pub fill_value: Value,
     /// Number of elements per cell, which then need an axis of their own; `None` for one.
     pub values: Option<u64>,
-    datatype: Datatype,
+    pub(super) datatype: Datatype,
     layout: CellEncoding,
     /// Whether readers decode the bytes of a cell of variable length as UTF-8.
     is_text: bool,

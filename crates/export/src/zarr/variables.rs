@@ -33,7 +33,7 @@ pub fn group(columns: &BoxedColumns) -> Group {
 /// Returns the group of variables that share dimensions.
 pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
     let mut builder = GroupBuilder::new(&dataset.metadata);
-    let Ok(()) = add_dataset(&mut builder, dataset);
+    let Ok(_) = add_dataset(&mut builder, dataset);
     builder.group
 }
 

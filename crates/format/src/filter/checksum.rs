@@ -10,13 +10,9 @@ use md5::Md5;
 use sha2::Sha256;
 use sha2::digest::{Digest, Output};
 
-use super::stage::{FilterInput, Stage};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-
-pub(super) fn bind(input: &FilterInput<'_>, checksum: Checksum) -> Result<Stage> {
-    Ok(input.checksum(checksum))
-}
+use crate::hex::hex;
 
 /// The digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +67,6 @@ fn check_slices<D: Digest>(what: &str, entries: &[u8], bytes: &[u8]) -> Result<(
 }
 
 fn mismatch<D: Digest>(what: &str, stored: &[u8], computed: &Output<D>) -> Error {
-    let hex = |digest: &[u8]| digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     Error::damaged(format!("the checksum of the {what} is {}, stored is {}", hex(computed), hex(stored)))
 }
 

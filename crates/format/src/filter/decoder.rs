@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::bitsort::StoredOrder;
+use super::bind::bind;
 use super::chunk_buffers::ChunkBuffers;
 use super::key::Key;
 use super::scratch::Scratch;
-use super::stage::{self, FilterInput, Stage, Undo};
+use super::stage::{FilterInput, Stage, Undo};
+use super::stored_order::StoredOrder;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 use crate::pipeline::{Filter, Pipeline};
@@ -202,7 +203,7 @@ impl Stages {
         let mut stages = Stages::default();
         let mut datatype = context.datatype;
         for filter in filters {
-            let stage = stage::bind(
+            let stage = bind(
                 filter,
                 &FilterInput {
                     name: filter.name(),

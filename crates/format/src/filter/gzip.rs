@@ -1,9 +1,9 @@
 //! GZIP: each part is a zlib stream (and not a gzip file).
 
 use super::encoded_parts::{EncodedPart, check_read};
+use super::libdeflate::DecompressError;
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
-use super::zlib::DecompressError;
 use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {

@@ -23,14 +23,25 @@ use libdeflate_sys::{
     libdeflate_zlib_decompress_ex,
 };
 
-use super::zlib::DecompressError;
-
 /// The tables of the decoder, about 11 KiB, allocated on first use.
 #[derive(Default)]
 pub(super) struct Decompressor(Option<NonNull<libdeflate_decompressor>>);
 
 // SAFETY: libdeflate's decompressor is plain memory that belongs to no thread.
 unsafe impl Send for Decompressor {}
+
+/// The reason why a stream was not decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DecompressError {
+    /// The tables of the decoder could not be allocated.
+    OutOfMemory,
+    /// The input is not a zlib stream, or its checksum is wrong.
+    Damaged,
+    /// The stream ends before the output is full.
+    TooShort,
+    /// The stream continues after the output is full.
+    TooLong,
+}
 
 impl Decompressor {
     /// Decodes the zlib stream at the start of `stream` into `out`, which it must fill exactly, and returns the length

@@ -6,6 +6,7 @@
 //! has the table of all filters.
 
 mod aes;
+mod bind;
 mod bit_width_reduction;
 mod bitshuffle;
 mod bitsort;
@@ -35,6 +36,7 @@ mod scale_float;
 mod scratch;
 mod simd;
 mod stage;
+mod stored_order;
 mod string_metadata;
 mod string_rle;
 mod webp;
@@ -42,9 +44,9 @@ mod xor;
 mod zlib;
 mod zstd;
 
-pub use bitsort::StoredOrder;
 pub use chunks::{Chunk, Chunks};
 pub use decoder::{Decoder, TileContext};
 pub use generic_tile::{decode_generic_tile, generic_tile_decoder};
 pub use key::Key;
 pub use scratch::Scratch;
+pub use stored_order::StoredOrder;

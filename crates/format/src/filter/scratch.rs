@@ -1,8 +1,8 @@
 //! Memory that decoding reuses for every chunk, so that it does not allocate: buffers between filters, and the states
 //! of the codecs.
 
-use super::dictionary::StringIndex;
-use super::{zlib, zstd};
+use super::string_metadata::StringIndex;
+use super::zlib::ZlibDecompressor;
 
 /// Buffers of more bytes are freed after the chunk that needed them.
 const KEPT_BYTES: usize = 4 << 20;
@@ -24,8 +24,9 @@ pub struct Scratch {
 /// The states that codecs keep from part to part.
 #[derive(Default)]
 pub(super) struct CodecStates {
-    pub zlib: zlib::Decompressor,
-    pub zstd: zstd::Decompressor,
+    pub zlib: ZlibDecompressor,
+    /// Created on first use.
+    pub zstd: Option<zstd::bulk::Decompressor<'static>>,
     pub dictionary: StringIndex,
 }
 

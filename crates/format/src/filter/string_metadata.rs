@@ -56,6 +56,35 @@ fn width(stored: u8) -> usize {
     }
 }
 
+/// The starts and lengths of the strings in a dictionary; kept between parts to reuse its memory.
+#[derive(Default)]
+pub(super) struct StringIndex(pub Vec<(u32, u32)>);
+
+impl StringIndex {
+    /// Frees the memory if it is more than `kept_bytes`.
+    pub fn trim(&mut self, kept_bytes: usize) {
+        if self.0.capacity() * size_of::<(u32, u32)>() > kept_bytes {
+            self.0 = Vec::new();
+        }
+    }
+
+    /// Reads a dictionary, whose length was stored as a `u32`.
+    pub fn read(&mut self, dictionary: &[u8], length_bytes: usize) -> Result<()> {
+        self.0.clear();
+        let mut rest = dictionary;
+        while !rest.is_empty() {
+            let length = take_number(&mut rest, length_bytes);
+            let start = dictionary.len() - rest.len();
+            let string = length.and_then(|length| rest.split_off(..usize::try_from(length).ok()?));
+            let Some(string) = string else {
+                return Err(Error::damaged(format!("string {} of the dictionary is cut off", self.0.len())));
+            };
+            self.0.push((start as u32, string.len() as u32));
+        }
+        Ok(())
+    }
+}
+
 /// Splits off a big-endian integer of `width` bytes.
 #[inline(always)]
 pub(super) fn take_number(bytes: &mut &[u8], width: usize) -> Option<u64> {

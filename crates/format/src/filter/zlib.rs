@@ -5,26 +5,13 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::libdeflate;
+use super::libdeflate::{self, DecompressError};
 
 /// The state of libdeflate, 11 KiB, allocated on first use. That of flate2, 48 KiB, only lives during a call.
 #[derive(Default)]
-pub(super) struct Decompressor(libdeflate::Decompressor);
+pub(super) struct ZlibDecompressor(libdeflate::Decompressor);
 
-/// The reason why a stream was not decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DecompressError {
-    /// The tables of the decoder could not be allocated.
-    OutOfMemory,
-    /// The input is not a zlib stream, or its checksum is wrong.
-    Damaged,
-    /// The stream ends before the output is full.
-    TooShort,
-    /// The stream continues after the output is full.
-    TooLong,
-}
-
-impl Decompressor {
+impl ZlibDecompressor {
     /// Decodes the zlib stream at the start of `stream` into `out`, which it must fill exactly, and returns the length
     /// of that stream. After a [`DecompressError`], the content of `out` is unspecified.
     pub fn decompress(&mut self, stream: &[u8], out: &mut [u8]) -> Result<usize, DecompressError> {
@@ -67,7 +54,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length).map(|i| (i * i % 251) as u8).collect();
             let stream = zlib(&bytes);
             let behind = [&stream[..], b"more"].concat();
-            let mut states = Decompressor::default();
+            let mut states = ZlibDecompressor::default();
             for input in [&stream, &behind] {
                 let (mut fast, mut streaming) = (vec![1; length], vec![2; length]);
                 assert_eq!(states.0.decompress_zlib(input, &mut fast), Ok(stream.len()), "{length}");

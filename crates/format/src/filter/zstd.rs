@@ -5,10 +5,6 @@ use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::{Error, Result};
 
-/// The state of the library, created on first use.
-#[derive(Default)]
-pub(super) struct Decompressor(Option<::zstd::bulk::Decompressor<'static>>);
-
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     Ok(input.parts(Zstd))
 }
@@ -19,7 +15,7 @@ impl DecodePart for Zstd {
     /// Decodes a frame. Memory is bounded: decoding stops at the end of the output, whatever size or window the frame
     /// claims.
     fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()> {
-        let zstd = match &mut states.zstd.0 {
+        let zstd = match &mut states.zstd {
             Some(zstd) => zstd,
             none => none.insert(::zstd::bulk::Decompressor::new().map_err(Error::io)?),
         };

@@ -1,6 +1,6 @@
 //! Fragment metadata of format versions 1 and 2: one generic tile.
 
-use super::Field;
+use super::FragmentField;
 use super::facts::{FragmentFacts, counts, parse_ranges};
 use super::rtree::{PageReader, RTree, RTreeLayout};
 use super::sections::u64_list;
@@ -96,7 +96,7 @@ impl EarlyFragment {
     }
 
     /// Returns the entry of a field; `None` if the fragment has no such field.
-    pub fn field(&self, field: Field) -> Option<&EarlyField> {
+    pub fn field(&self, field: FragmentField) -> Option<&EarlyField> {
         self.fields.get(self.facts.slot(field)?)
     }
 }

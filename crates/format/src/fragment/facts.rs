@@ -1,6 +1,6 @@
 //! The properties of a fragment that stay in memory while it is not being read.
 
-use super::Field;
+use super::FragmentField;
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
 use crate::packed_ranges::PackedRanges;
@@ -99,18 +99,22 @@ impl FragmentFacts {
     }
 
     /// Returns the slot of a field; `None` if the fragment has no such field. From version 5, the slot of
-    /// [`Field::Coordinates`] still exists but is unused.
-    pub fn slot(&self, field: Field) -> Option<usize> {
+    /// [`FragmentField::Coordinates`] still exists but is unused.
+    pub fn slot(&self, field: FragmentField) -> Option<usize> {
         let attributes = self.attribute_count as usize;
         let dimensions = self.dimension_count as usize;
         let behind = attributes + 1 + dimensions;
         match field {
-            Field::Attribute(number) => (number < attributes).then_some(number),
-            Field::Coordinates => (self.version < 5).then_some(attributes),
-            Field::Dimension(number) => (self.version >= 5 && number < dimensions).then_some(attributes + 1 + number),
-            Field::Timestamps => self.has_timestamps.then_some(behind),
-            Field::DeleteTimestamps => self.has_delete_metadata.then_some(behind + usize::from(self.has_timestamps)),
-            Field::DeleteConditionIndex => {
+            FragmentField::Attribute(number) => (number < attributes).then_some(number),
+            FragmentField::Coordinates => (self.version < 5).then_some(attributes),
+            FragmentField::Dimension(number) => {
+                (self.version >= 5 && number < dimensions).then_some(attributes + 1 + number)
+            }
+            FragmentField::Timestamps => self.has_timestamps.then_some(behind),
+            FragmentField::DeleteTimestamps => {
+                self.has_delete_metadata.then_some(behind + usize::from(self.has_timestamps))
+            }
+            FragmentField::DeleteConditionIndex => {
                 self.has_delete_metadata.then_some(behind + usize::from(self.has_timestamps) + 1)
             }
         }

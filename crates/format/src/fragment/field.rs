@@ -7,7 +7,7 @@ use crate::schema::ArraySchema;
 
 /// A field that a fragment has files of. Numbers are indexes in the schema that the fragment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Field {
+pub enum FragmentField {
     /// An attribute, by its number in the fragment's schema.
     Attribute(usize),
     /// Coordinates along one dimension, in sparse fragments from version 5.
@@ -35,24 +35,24 @@ impl FieldFiles {
     /// # Errors
     /// [`Error::Damaged`] if fragments of the version have no such field; [`Error::Unsupported`] for a name that would
     /// lead out of the fragment's folder, in the versions that use names unescaped.
-    pub fn of(field: Field, version: u32, schema: &ArraySchema) -> Result<Self> {
+    pub fn of(field: FragmentField, version: u32, schema: &ArraySchema) -> Result<Self> {
         let name = match field {
-            Field::Attribute(number) => schema.attributes.get(number).map(|attribute| attribute.name.as_str()),
-            Field::Dimension(number) if version >= 5 => {
+            FragmentField::Attribute(number) => schema.attributes.get(number).map(|attribute| attribute.name.as_str()),
+            FragmentField::Dimension(number) if version >= 5 => {
                 schema.dimensions.get(number).map(|dimension| dimension.name.as_str())
             }
-            Field::Dimension(_) => None,
-            Field::Coordinates => (version < 5).then_some("__coords"),
-            Field::Timestamps => (version >= 14).then_some("t"),
-            Field::DeleteTimestamps => (version >= 15).then_some("dt"),
-            Field::DeleteConditionIndex => (version >= 15).then_some("dci"),
+            FragmentField::Dimension(_) => None,
+            FragmentField::Coordinates => (version < 5).then_some("__coords"),
+            FragmentField::Timestamps => (version >= 14).then_some("t"),
+            FragmentField::DeleteTimestamps => (version >= 15).then_some("dt"),
+            FragmentField::DeleteConditionIndex => (version >= 15).then_some("dci"),
         };
         let Some(name) = name else {
             return Err(Error::damaged(format!("no {field:?} in a fragment of version {version}")));
         };
         let stem = match (field, version) {
-            (Field::Attribute(number), 9..) => format!("a{number}"),
-            (Field::Dimension(number), 9..) => format!("d{number}"),
+            (FragmentField::Attribute(number), 9..) => format!("a{number}"),
+            (FragmentField::Dimension(number), 9..) => format!("d{number}"),
             (_, 8) => escape(name),
             _ => name.to_owned(),
         };
@@ -112,27 +112,27 @@ mod tests {
         schema.attributes[0].name = "v<x>|y".to_owned();
         schema.dimensions[0].name = "a/b\\".to_owned();
         let files = |field, version| FieldFiles::of(field, version, &schema).map(|files| files.data());
-        assert_eq!(files(Field::Attribute(0), 4).unwrap(), "v<x>|y.tdb");
-        assert_eq!(files(Field::Attribute(0), 7).unwrap(), "v<x>|y.tdb");
-        assert_eq!(files(Field::Attribute(0), 8).unwrap(), "v%20x%2D%3Cy.tdb");
-        assert_eq!(files(Field::Attribute(0), 9).unwrap(), "a0.tdb");
-        assert_eq!(files(Field::Coordinates, 4).unwrap(), "__coords.tdb");
-        assert!(files(Field::Coordinates, 5).is_err());
-        assert!(files(Field::Dimension(0), 4).is_err());
-        assert!(matches!(files(Field::Dimension(0), 7), Err(Error::Unsupported { .. })));
-        assert_eq!(files(Field::Dimension(0), 8).unwrap(), "a%2Fb%30.tdb");
-        assert_eq!(files(Field::Dimension(0), 22).unwrap(), "d0.tdb");
-        assert!(files(Field::Dimension(9), 22).is_err());
-        assert_eq!(files(Field::Timestamps, 14).unwrap(), "t.tdb");
-        assert_eq!(files(Field::DeleteTimestamps, 15).unwrap(), "dt.tdb");
-        assert_eq!(files(Field::DeleteConditionIndex, 15).unwrap(), "dci.tdb");
+        assert_eq!(files(FragmentField::Attribute(0), 4).unwrap(), "v<x>|y.tdb");
+        assert_eq!(files(FragmentField::Attribute(0), 7).unwrap(), "v<x>|y.tdb");
+        assert_eq!(files(FragmentField::Attribute(0), 8).unwrap(), "v%20x%2D%3Cy.tdb");
+        assert_eq!(files(FragmentField::Attribute(0), 9).unwrap(), "a0.tdb");
+        assert_eq!(files(FragmentField::Coordinates, 4).unwrap(), "__coords.tdb");
+        assert!(files(FragmentField::Coordinates, 5).is_err());
+        assert!(files(FragmentField::Dimension(0), 4).is_err());
+        assert!(matches!(files(FragmentField::Dimension(0), 7), Err(Error::Unsupported { .. })));
+        assert_eq!(files(FragmentField::Dimension(0), 8).unwrap(), "a%2Fb%30.tdb");
+        assert_eq!(files(FragmentField::Dimension(0), 22).unwrap(), "d0.tdb");
+        assert!(files(FragmentField::Dimension(9), 22).is_err());
+        assert_eq!(files(FragmentField::Timestamps, 14).unwrap(), "t.tdb");
+        assert_eq!(files(FragmentField::DeleteTimestamps, 15).unwrap(), "dt.tdb");
+        assert_eq!(files(FragmentField::DeleteConditionIndex, 15).unwrap(), "dci.tdb");
     }
 
     #[test]
     fn anonymous_fields_and_companions() {
         let mut schema = fixture::sparse();
         schema.attributes[0].name = String::new();
-        let files = FieldFiles::of(Field::Attribute(0), 5, &schema).unwrap();
+        let files = FieldFiles::of(FragmentField::Attribute(0), 5, &schema).unwrap();
         assert_eq!(
             (files.data(), files.var(), files.validity()),
             (".tdb".into(), "_var.tdb".into(), "_validity.tdb".into())

@@ -2,7 +2,7 @@
 
 use std::ops::Range as ByteRange;
 
-use super::Field;
+use super::FragmentField;
 use super::facts::{FragmentFacts, counts, parse_ranges};
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
@@ -48,6 +48,10 @@ pub struct FieldRecord {
     pub tile_minima: u64,
     /// Section of the maximum of each tile, from version 11.
     pub tile_maxima: u64,
+    /// Section of the sum of each tile, from version 11.
+    pub tile_sums: u64,
+    /// Section of the number of nulls of each tile, from version 11.
+    pub tile_null_counts: u64,
 }
 
 impl FieldRecord {
@@ -170,7 +174,7 @@ impl FragmentFooter {
     }
 
     /// Returns the record of a field; `None` if the fragment has no such field.
-    pub fn record(&self, field: Field) -> Option<&FieldRecord> {
+    pub fn record(&self, field: FragmentField) -> Option<&FieldRecord> {
         self.records.get(self.facts.slot(field)?)
     }
 }
@@ -234,9 +238,8 @@ fn parse_after_domain(
     if version >= 11 {
         fill(cursor, slots, "tile minima", |record, offset| record.tile_minima = offset)?;
         fill(cursor, slots, "tile maxima", |record, offset| record.tile_maxima = offset)?;
-        for field in ["tile sums", "tile null counts"] {
-            fill(cursor, slots, field, |_, _| {})?;
-        }
+        fill(cursor, slots, "tile sums", |record, offset| record.tile_sums = offset)?;
+        fill(cursor, slots, "tile null counts", |record, offset| record.tile_null_counts = offset)?;
     }
     facts.stored_bytes = records.iter().map(FieldRecord::stored_bytes).fold(0, u64::saturating_add);
     let statistics_offset = if version >= 12 { Some(cursor.u64("fragment statistics")?) } else { None };

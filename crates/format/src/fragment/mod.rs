@@ -20,7 +20,7 @@ mod tests;
 pub use consolidated::{FooterCopy, FooterReader, parse_consolidated_footers};
 pub use early::{EarlyField, EarlyFragment};
 pub use facts::{FragmentFacts, SIGNED_TIMES_SINCE};
-pub use field::{Field, FieldFiles};
+pub use field::{FieldFiles, FragmentField};
 pub use footer::{FieldRecord, FragmentFooter, footer_range, schema_name};
 pub use rtree::{BoxCursor, Descent, Pages, RTree, RTreeLayout, ReadAt};
 

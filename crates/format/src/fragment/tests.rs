@@ -123,12 +123,12 @@ fn footers_of_every_version() {
         assert_eq!(facts.processed_conditions_offset(), (version >= 16).then_some(14000));
         assert_eq!(parsed.records.len(), footer.slots(&schema));
         let slot = |field| facts.slot(field);
-        assert_eq!((slot(Field::Attribute(1)), slot(Field::Attribute(2))), (Some(1), None));
-        assert_eq!(slot(Field::Coordinates), (version < 5).then_some(2));
-        assert_eq!(slot(Field::Dimension(1)), (version >= 5).then_some(4));
-        assert_eq!(slot(Field::Timestamps), (version >= 14).then_some(5));
-        assert_eq!(slot(Field::DeleteTimestamps), (version >= 15).then_some(6));
-        assert_eq!(slot(Field::DeleteConditionIndex), (version >= 15).then_some(7));
+        assert_eq!((slot(FragmentField::Attribute(1)), slot(FragmentField::Attribute(2))), (Some(1), None));
+        assert_eq!(slot(FragmentField::Coordinates), (version < 5).then_some(2));
+        assert_eq!(slot(FragmentField::Dimension(1)), (version >= 5).then_some(4));
+        assert_eq!(slot(FragmentField::Timestamps), (version >= 14).then_some(5));
+        assert_eq!(slot(FragmentField::DeleteTimestamps), (version >= 15).then_some(6));
+        assert_eq!(slot(FragmentField::DeleteConditionIndex), (version >= 15).then_some(7));
         for (slot, record) in parsed.records.iter().enumerate() {
             let has_var = version >= 5 || slot < 2;
             let number = |list, exists| if exists { Footer::number(list, slot) } else { 0 };
@@ -142,6 +142,8 @@ fn footers_of_every_version() {
                 validity_offsets: number(8, version >= 7),
                 tile_minima: number(9, version >= 11),
                 tile_maxima: number(10, version >= 11),
+                tile_sums: number(11, version >= 11),
+                tile_null_counts: number(12, version >= 11),
             };
             assert_eq!(*record, expected, "version {version}, slot {slot}");
         }
@@ -174,9 +176,9 @@ fn flags_move_the_slots() {
     for (timestamps, deletes) in [(false, false), (false, true), (true, false), (true, true)] {
         let footer = Footer { timestamps, deletes, ..Footer::new(20) };
         let facts = parse(&footer, &schema).unwrap().facts;
-        assert_eq!(facts.slot(Field::Timestamps), timestamps.then_some(5));
-        assert_eq!(facts.slot(Field::DeleteTimestamps), deletes.then_some(5 + usize::from(timestamps)));
-        assert_eq!(facts.slot(Field::DeleteConditionIndex), deletes.then_some(6 + usize::from(timestamps)));
+        assert_eq!(facts.slot(FragmentField::Timestamps), timestamps.then_some(5));
+        assert_eq!(facts.slot(FragmentField::DeleteTimestamps), deletes.then_some(5 + usize::from(timestamps)));
+        assert_eq!(facts.slot(FragmentField::DeleteConditionIndex), deletes.then_some(6 + usize::from(timestamps)));
     }
 }
 
@@ -413,10 +415,10 @@ fn early_fragments() {
         var_offsets: vec![2001],
         var_sizes: vec![3001],
     };
-    assert_eq!(fragment.field(Field::Attribute(1)), Some(&expected));
-    let coordinates = fragment.field(Field::Coordinates).unwrap();
+    assert_eq!(fragment.field(FragmentField::Attribute(1)), Some(&expected));
+    let coordinates = fragment.field(FragmentField::Coordinates).unwrap();
     assert_eq!((coordinates.file_size, coordinates.tile_offsets.as_slice()), (4002, &[1002, 1002][..]));
-    assert_eq!(fragment.field(Field::Dimension(0)), None);
+    assert_eq!(fragment.field(FragmentField::Dimension(0)), None);
     for cut in 0..bytes.len() {
         assert!(EarlyFragment::parse(&bytes[..cut], true, &schema).is_err());
     }

@@ -1,6 +1,6 @@
 //! Attributes: type, values per cell, fill value.
 
-use super::{CellValNum, data_order, datatype};
+use super::field::{CellValNum, DataOrder, data_order, datatype};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
@@ -11,17 +11,6 @@ const MIN_BYTES: usize = 17;
 
 /// The most bytes of all fill values of one schema before version 6, which does not store them.
 const MAX_IMPLIED_FILL: u64 = 1 << 24;
-
-/// The order of an attribute's values along the array. Those of dimension labels are sorted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DataOrder {
-    /// In no order.
-    Unordered,
-    /// Ascending.
-    Increasing,
-    /// Descending.
-    Decreasing,
-}
 
 /// One attribute of an array.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! The current domain: the part of the domain that an array uses at present.
 
-use super::Dimension;
+use super::dimension::Dimension;
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
 use crate::scalar::Range;

@@ -1,6 +1,6 @@
 //! The domain and its dimensions: types, bounds and tile extents.
 
-use super::{CellValNum, datatype, no_filters};
+use super::field::{CellValNum, datatype, no_filters};
 use crate::cursor::Cursor;
 use crate::datatype::{Datatype, Kind};
 use crate::error::{Error, Locate, Result};

@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 use super::*;
+use crate::datatype::Datatype;
 use crate::pipeline::Filter;
 use crate::scalar::Scalar;
 

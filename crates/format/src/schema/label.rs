@@ -1,6 +1,6 @@
 //! Dimension labels: values that name the positions along a dimension. Each label is stored in its own array.
 
-use super::{CellValNum, DataOrder, data_order, datatype};
+use super::field::{CellValNum, DataOrder, data_order, datatype};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::Result;

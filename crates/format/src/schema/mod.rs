@@ -3,6 +3,7 @@
 mod attribute;
 mod current_domain;
 mod dimension;
+mod field;
 #[cfg(any(test, feature = "testing"))]
 pub mod fixture;
 mod label;
@@ -10,17 +11,20 @@ mod names;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::cursor::Cursor;
-use super::datatype::{Datatype, Kind};
+use super::datatype::Kind;
 use super::pipeline::Pipeline;
 use super::scalar::Range;
 use super::version::check_version;
 use crate::error::{Error, Locate, Result};
 
-pub use attribute::{Attribute, DataOrder};
+pub use attribute::Attribute;
 pub use dimension::Dimension;
+use field::no_filters;
+pub use field::{CellValNum, DataOrder};
 pub use label::DimensionLabel;
 pub use names::Names;
 
@@ -48,25 +52,6 @@ pub enum Layout {
     ColMajor,
     /// Only for the cells of sparse arrays.
     Hilbert,
-}
-
-/// The number of values in one cell (the format's `cell_val_num`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CellValNum {
-    /// At least 1.
-    Fixed(u32),
-    /// Each cell has its own number of elements.
-    Variable,
-}
-
-impl CellValNum {
-    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
-        match cursor.u32("values per cell")? {
-            0 => Err(cursor.error("values per cell", "no value per cell")),
-            u32::MAX => Ok(CellValNum::Variable),
-            number => Ok(CellValNum::Fixed(number)),
-        }
-    }
 }
 
 /// An array schema: the content of one file of `__schema`, or of [`FIRST_SCHEMA`].
@@ -186,6 +171,19 @@ impl ArraySchema {
         self.dimensions.iter().any(|dimension| dimension.name == name) || self.attribute_named(name).is_some()
     }
 
+    /// Returns the name under which a dimension is shown: its own, or for an anonymous one TileDB-Py's name `__dim_0`.
+    pub fn dimension_name(&self, number: usize) -> Cow<'_, str> {
+        match self.dimensions.get(number).map(|dimension| dimension.name.as_str()) {
+            Some(name) if !name.is_empty() => name.into(),
+            _ => format!("__dim_{number}").into(),
+        }
+    }
+
+    /// Returns the names of all dimensions as [`ArraySchema::dimension_name`], in order.
+    pub fn dimension_names(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        (0..self.dimensions.len()).map(|number| self.dimension_name(number))
+    }
+
     /// Returns the index of the attribute of this name.
     pub fn attribute_named(&self, name: &str) -> Option<usize> {
         self.names.attribute(name, &self.attributes)
@@ -287,22 +285,4 @@ fn enumeration_files(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
         enumerations.push((name.to_owned(), cursor.text32("enumeration file")?.to_owned()));
     }
     Ok(enumerations)
-}
-
-/// Returns the pipeline of a field whose pipeline is not stored: no filters, and TileDB's default chunk size.
-fn no_filters() -> Pipeline {
-    Pipeline { max_chunk_size: 65536, filters: Vec::new() }
-}
-
-fn data_order(cursor: &mut Cursor<'_>) -> Result<DataOrder> {
-    match cursor.u8("data order")? {
-        0 => Ok(DataOrder::Unordered),
-        1 => Ok(DataOrder::Increasing),
-        2 => Ok(DataOrder::Decreasing),
-        other => Err(cursor.error("data order", format!("data order {other}"))),
-    }
-}
-
-fn datatype(cursor: &mut Cursor<'_>, field: &str) -> Result<Datatype> {
-    Datatype::from_number(cursor.u8(field)?).in_field(field).at((cursor.position() as u64).saturating_sub(1))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::Attribute;
+use super::attribute::Attribute;
 
 /// Indexes of names in the lists of a schema, built on the first look-up. Of equal names, the first counts.
 #[derive(Debug, Default)]

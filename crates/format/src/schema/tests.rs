@@ -1,6 +1,7 @@
 //! Tests of schema parsing: written schemas are read back, and wrong ones are refused.
 
 use super::*;
+use crate::datatype::Datatype;
 use crate::pipeline::Filter;
 use crate::scalar::Scalar;
 use proptest::prelude::*;
@@ -191,6 +192,14 @@ fn names_that_are_not_utf8_are_refused_with_their_place() {
     let error = ArraySchema::parse(&bytes).unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }));
     assert!(error.to_string().contains("not UTF-8 (field ") && !error.to_string().contains("ows"), "{error}");
+}
+
+#[test]
+fn anonymous_dimensions_have_numbers() {
+    let mut schema = fixture::sparse();
+    schema.dimensions[1].name.clear();
+    let first = schema.dimensions[0].name.clone();
+    assert_eq!(schema.dimension_names().collect::<Vec<_>>(), [first.as_str(), "__dim_1"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{Attribute, CellValNum};
 
 use super::Array;
+use super::context::TileStatistic;
 
 /// A lower and an upper bound of values, as little-endian bytes. Both may be values themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,7 +75,16 @@ impl BoundsOfCells {
         let parse = |bytes: Vec<u8>| Scalar::parse(self.datatype, &bytes).in_array(array.path());
         let (least, greatest) = (parse(least)?, parse(greatest)?);
         // For a tile with only nulls, writers record the limits of the type with least and greatest exchanged.
-        if least.compare(&greatest) != Ordering::Greater {
+        let is_empty = least.compare(&greatest) == Ordering::Greater;
+        if self.datatype.kind() == Kind::Float {
+            let sum = array.tile_statistic(fragment, attribute, tile, TileStatistic::Sum)?.map(f64::from_bits);
+            let is_proven = |sum: f64| if is_empty { sum == 0.0 } else { are_surely_numbers(sum, [&least, &greatest]) };
+            if !sum.is_some_and(is_proven) {
+                self.add_unknown();
+                return Ok(());
+            }
+        }
+        if !is_empty {
             self.add(least, greatest);
         }
         Ok(())
@@ -90,19 +100,80 @@ impl BoundsOfCells {
     }
 }
 
-/// Returns whether writers record reliable extremes of an attribute: for integers, dates and times with one value per
+/// The number of nulls among some cells, collected from the counts that writers record for tiles.
+pub struct NullsOfCells(Option<u64>);
+
+impl NullsOfCells {
+    /// The nulls of no cells.
+    pub fn new() -> Self {
+        NullsOfCells(Some(0))
+    }
+
+    /// Adds nulls, `None` if their number is not known.
+    pub fn add(&mut self, nulls: Option<u64>) {
+        self.0 = self.0.zip(nulls).and_then(|(before, nulls)| before.checked_add(nulls));
+    }
+
+    /// Adds `shown` cells of a tile of `in_tile` cells in a visible fragment. The number of shown cells is `None` if it is
+    /// not known. Which cells of a tile are null is not recorded.
+    ///
+    /// # Errors
+    /// Any damage in the metadata with the count of the tile.
+    pub fn add_tile(
+        &mut self,
+        array: &Array,
+        attribute: usize,
+        (fragment, tile): (usize, u64),
+        shown: Option<u64>,
+        in_tile: u64,
+    ) -> Result<()> {
+        if self.0.is_some() {
+            let nulls = array.tile_statistic(fragment, attribute, tile, TileStatistic::Nulls)?;
+            self.add(match nulls {
+                Some(0) => Some(0),
+                Some(nulls) if nulls == in_tile => shown,
+                Some(nulls) if nulls < in_tile && shown == Some(in_tile) => Some(nulls),
+                _ => None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the number of nulls; `None` if it is not known.
+    pub fn finish(self) -> Option<u64> {
+        self.0
+    }
+}
+
+/// Returns whether the sum and the extremes that a writer recorded for a tile of floats prove that no value is "not a
+/// number".
+///
+/// A sum with such a value is itself "not a number". Writers leave "not a number" out of the sum only while it is the
+/// greatest or the least finite number, which stands for sums beyond; then only a number of 2^970 or more, half of the
+/// distance to the next number, changes the sum again. Extremes begin again after "not a number", so that number is within
+/// them if it came after the last one.
+fn are_surely_numbers(sum: f64, ends: [&Scalar; 2]) -> bool {
+    let changes_greatest = f64::from_bits((970 + 1023) << 52);
+    let is_small = |end: &Scalar| match end {
+        Scalar::Float32(value) => f64::from(*value).abs() < changes_greatest,
+        Scalar::Float64(value) => value.abs() < changes_greatest,
+        _ => false,
+    };
+    sum.abs() < f64::MAX && ends.into_iter().all(is_small)
+}
+
+/// Returns whether writers record reliable extremes of an attribute: for numbers, dates and times with one value per
 /// cell. Nulls are not included in them.
 ///
 /// The test in `tests/reader/row_bounds.rs` compares them with every row of many arrays. It was run on arrays with
 /// random histories by libtiledb 2.7 to 2.30: dense and sparse, in each layout and in global order, nullable or not,
 /// evolved, with delete conditions, and consolidated and vacuumed in every mode.
 ///
-/// For floats, writers record extremes that ignore negative numbers, and start again after a "not a number". For text
-/// of variable length, libtiledb 2.30 records bytes of other cells or zeros in some cases, and other releases may, too.
-/// Only decoding a tile would show whether its bounds hold.
+/// For floats, the recorded maximum is never below the least positive normal number, which is a bound, too. The extremes of
+/// tiles with "not a number" leave values out, so [`BoundsOfCells::add_tile`] excludes such tiles by their sums. For text of variable length, libtiledb 2.30 records bytes of other cells or zeros in some cases, and other releases
+/// may, too: only decoding a tile would show whether its bounds hold.
 pub fn are_recorded(attribute: &Attribute) -> bool {
-    let is_integer = matches!(attribute.datatype.kind(), Kind::Signed | Kind::Unsigned);
-    is_integer && attribute.cell_count == CellValNum::Fixed(1)
+    attribute.datatype.kind() != Kind::Bytes && attribute.cell_count == CellValNum::Fixed(1)
 }
 
 #[cfg(test)]
@@ -125,5 +196,21 @@ mod tests {
         let mut nan = BoundsOfCells::new(Datatype::Float32);
         nan.add(Scalar::Float32(f32::NAN), Scalar::Float32(1.0));
         assert!(!nan.is_known());
+    }
+
+    #[test]
+    fn sums_and_extremes_prove_that_there_are_numbers_only() {
+        let are = |sum: f64, least: f64, greatest: f64| {
+            are_surely_numbers(sum, [&Scalar::Float64(least), &Scalar::Float64(greatest)])
+        };
+        assert!(are(-3.0, -1e200, 1e200) && are(0.0, 0.0, f64::MIN_POSITIVE));
+        assert!(!are(f64::NAN, 0.0, 1.0) && !are(f64::INFINITY, 0.0, 1.0) && !are(f64::MIN, 0.0, 1.0));
+        // Twice the greatest number, "not a number", then the least number: a sum of 0.
+        assert!(!are(0.0, f64::MIN, f64::MIN) && !are(0.0, 0.0, 2f64.powi(970)) && are(0.0, 0.0, 2f64.powi(969)));
+        assert!(!are(0.0, f64::NAN, 0.0) && !are(0.0, 0.0, f64::NAN));
+        let floats = [f32::MIN, f32::INFINITY].map(Scalar::Float32);
+        assert!(
+            are_surely_numbers(1.0, [&floats[0], &floats[0]]) && !are_surely_numbers(1.0, [&floats[0], &floats[1]])
+        );
     }
 }

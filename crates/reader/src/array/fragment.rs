@@ -8,14 +8,14 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::{Decoder, TileContext};
 use tilefs_format::fragment::sections::TileExtremes;
 use tilefs_format::fragment::{
-    EarlyField, EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FieldRecord, FragmentFooter, RTree, footer_range,
-    schema_name, sections,
+    EarlyField, EarlyFragment, FRAGMENT_METADATA, FieldFiles, FieldRecord, FragmentField, FragmentFooter, RTree,
+    footer_range, schema_name, sections,
 };
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum, Dimension, FIRST_SCHEMA};
 use tilefs_storage::StoreKey;
 
-use super::context::IndexKey;
+use super::context::{IndexKey, TileStatistic};
 use super::folder::ArrayFolder;
 use super::folder::outline::FieldFile;
 use super::folder::outline::{MetadataEnd, Outline};
@@ -159,7 +159,7 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// Any damage in the metadata of this file, [`Error::Unsupported`] for its filters.
-    pub fn tiles(&self, fragment: usize, field: Field, file: FieldFile) -> Result<Arc<Tiles>> {
+    pub fn tiles(&self, fragment: usize, field: FragmentField, file: FieldFile) -> Result<Arc<Tiles>> {
         let outline = self.outline(fragment)?;
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let number = self.file_number(fragment, slot, file);
@@ -184,7 +184,7 @@ impl ArrayFolder {
         &self,
         fragment: usize,
         outline: &Outline,
-        field: Field,
+        field: FragmentField,
         file: FieldFile,
     ) -> Result<TileFile> {
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
@@ -198,7 +198,7 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// Any damage in that section of the metadata.
-    pub fn var_sizes(&self, fragment: usize, field: Field) -> Result<Arc<TileNumbers>> {
+    pub fn var_sizes(&self, fragment: usize, field: FragmentField) -> Result<Arc<TileNumbers>> {
         let outline = self.outline(fragment)?;
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let number = self.file_number(fragment, slot, FieldFile::Var);
@@ -329,7 +329,7 @@ impl ArrayFolder {
         attribute: usize,
         size: Option<usize>,
     ) -> Result<Arc<TileBounds>> {
-        let (outline, field) = (self.outline(fragment)?, Field::Attribute(attribute));
+        let (outline, field) = (self.outline(fragment)?, FragmentField::Attribute(attribute));
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let key = IndexKey::TileExtremes(self.file_number(fragment, slot, FieldFile::Data));
         self.context.indexes.get_or_load(key, || {
@@ -352,6 +352,35 @@ impl ArrayFolder {
             let weight =
                 bounds.as_ref().map_or(size_of::<TileBounds>(), |(least, most)| least.memory() + most.memory());
             Ok((bounds, weight))
+        })
+    }
+
+    /// Returns a number of an attribute in each tile of a fragment. Returns `None` if the fragment's version or the
+    /// attribute's type has no such numbers.
+    ///
+    /// # Errors
+    /// Any damage in that section.
+    pub(crate) fn tile_statistic(
+        &self,
+        fragment: usize,
+        attribute: usize,
+        statistic: TileStatistic,
+    ) -> Result<Arc<Option<TileNumbers>>> {
+        let (outline, field) = (self.outline(fragment)?, FragmentField::Attribute(attribute));
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let key = IndexKey::TileStatistic(statistic, self.file_number(fragment, slot, FieldFile::Data));
+        self.context.indexes.get_or_load(key, || {
+            let records = self.records(fragment)?;
+            let offset = match (&*records, statistic) {
+                (Records::Early(_), _) => 0,
+                (Records::Footer(footer), TileStatistic::Sum) => record_of(footer, field)?.tile_sums,
+                (Records::Footer(footer), TileStatistic::Nulls) => record_of(footer, field)?.tile_null_counts,
+            };
+            let tiles = self.tile_count(fragment, &outline)?;
+            let read = || self.numbers(fragment, offset, tiles).in_field("tile statistics");
+            let numbers = if offset == 0 { None } else { Some(read()?) };
+            let weight = size_of::<Option<TileNumbers>>() + numbers.as_ref().map_or(0, TileNumbers::memory);
+            Ok((numbers, weight))
         })
     }
 
@@ -392,7 +421,7 @@ impl ArrayFolder {
     fn has_tiles(&self, fragment: usize, count: u64) -> Result<bool> {
         let records = self.records(fragment)?;
         let Records::Footer(footer) = &*records else { return Ok(false) };
-        let record = record_of(footer, Field::Attribute(0))?;
+        let record = record_of(footer, FragmentField::Attribute(0))?;
         match self.numbers(fragment, record.tile_offsets, count) {
             Ok(_) => Ok(true),
             Err(Error::Damaged { .. }) => Ok(false),
@@ -423,7 +452,7 @@ impl ArrayFolder {
     }
 
     /// Returns the recorded size of a file, and the offsets of its tiles, one per tile of the fragment.
-    fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<StoredTileOffsets> {
+    fn file_record(&self, fragment: usize, field: FragmentField, file: FieldFile) -> Result<StoredTileOffsets> {
         let outline = self.outline(fragment)?;
         let tiles = self.tile_count(fragment, &outline)?;
         let records = self.records(fragment)?;
@@ -455,7 +484,7 @@ impl ArrayFolder {
     }
 
     /// Returns the decoder of a file: its pipeline, bound to the type and cell size that it filters.
-    fn decoder(&self, fragment: usize, outline: &Outline, field: Field, file: FieldFile) -> Result<Decoder> {
+    fn decoder(&self, fragment: usize, outline: &Outline, field: FragmentField, file: FieldFile) -> Result<Decoder> {
         let (pipeline, context) = self.tile_context(fragment, outline, field, file)?;
         Decoder::new(pipeline, &context)
     }
@@ -465,7 +494,7 @@ impl ArrayFolder {
         &self,
         fragment: usize,
         outline: &'a Outline,
-        field: Field,
+        field: FragmentField,
         file: FieldFile,
     ) -> Result<(&'a Pipeline, TileContext)> {
         let (pipeline, datatype, cell_size) = self.filtering(fragment, outline, field, file)?;
@@ -482,20 +511,20 @@ impl ArrayFolder {
         &self,
         fragment: usize,
         outline: &'a Outline,
-        field: Field,
+        field: FragmentField,
         file: FieldFile,
     ) -> Result<(&'a Pipeline, Datatype, usize)> {
         let schema = &*outline.schema;
         Ok(match (file, field) {
             (FieldFile::Validity, _) => (&schema.validity_filters, Datatype::UInt8, 1),
-            (_, Field::Timestamps | Field::DeleteTimestamps | Field::DeleteConditionIndex) => {
+            (_, FragmentField::Timestamps | FragmentField::DeleteTimestamps | FragmentField::DeleteConditionIndex) => {
                 (&schema.coords_filters, Datatype::UInt64, 8)
             }
-            (_, Field::Coordinates) => {
+            (_, FragmentField::Coordinates) => {
                 let datatype = schema.dimensions.first().map_or(Datatype::UInt64, |dimension| dimension.datatype);
                 (&schema.coords_filters, datatype, datatype.size() * schema.dimensions.len())
             }
-            (_, Field::Attribute(number)) => {
+            (_, FragmentField::Attribute(number)) => {
                 let attribute =
                     schema.attributes.get(number).ok_or_else(|| Error::damaged("no such attribute in the schema"))?;
                 match (file, attribute.cell_count) {
@@ -506,7 +535,7 @@ impl ArrayFolder {
                     }
                 }
             }
-            (_, Field::Dimension(number)) => {
+            (_, FragmentField::Dimension(number)) => {
                 let dimension =
                     schema.dimensions.get(number).ok_or_else(|| Error::damaged("no such dimension in the schema"))?;
                 match (file, dimension.cell_count) {
@@ -549,7 +578,7 @@ pub(super) fn list_bytes(tiles: u64) -> u64 {
 }
 
 /// Returns the name of a file of a field.
-fn file_name(outline: &Outline, field: Field, file: FieldFile) -> Result<String> {
+fn file_name(outline: &Outline, field: FragmentField, file: FieldFile) -> Result<String> {
     let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
     Ok(match file {
         FieldFile::Data => files.data(),
@@ -558,6 +587,6 @@ fn file_name(outline: &Outline, field: Field, file: FieldFile) -> Result<String>
     })
 }
 
-fn record_of(footer: &FragmentFooter, field: Field) -> Result<FieldRecord> {
+fn record_of(footer: &FragmentFooter, field: FragmentField) -> Result<FieldRecord> {
     footer.record(field).copied().ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))
 }

@@ -31,7 +31,7 @@ pub use context::single_flight::SingleFlight;
 pub use context::watch::{Fingerprint, FolderWatch};
 pub use context::{Context, IndexKey, Indexes};
 pub use directory::listing::FolderListing;
-pub use directory::object::ObjectKind;
+pub use directory::object::{kind_of_entries, object_kind};
 pub use directory::window::TimeWindow;
 pub use field_id::FieldId;
 pub use folder::ArrayFolder;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tilefs_format::enumeration::Enumeration;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
 
-use super::context::Context;
 use super::context::single_flight::SingleFlight;
+use super::context::{Context, TileStatistic};
 use super::directory::window::TimeWindow;
 use super::folder::ArrayFolder;
 use super::folder::outline::{FieldFile, Outline};
@@ -224,7 +224,7 @@ impl Array {
     /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] if the fragment has the attribute with another cell size,
     /// which happens when an attribute was dropped and added again.
     pub(crate) fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
-        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        let field = FragmentField::Attribute(self.own_attribute(fragment, attribute)?);
         self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
     }
 
@@ -233,7 +233,7 @@ impl Array {
     /// # Errors
     /// As [`Array::attribute_tiles`].
     pub(crate) fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
-        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        let field = FragmentField::Attribute(self.own_attribute(fragment, attribute)?);
         let wanted = &self.schema.attributes[attribute];
         self.folder.var_tiles(self.number(fragment), field, wanted.datatype.size()).in_field(&wanted.name)
     }
@@ -271,7 +271,7 @@ impl Array {
                 return Ok(None);
             }
             let extremes = self.folder.extremes(self.number(fragment)).in_array(self.path())?;
-            let slot = self.outline(fragment)?.facts.slot(Field::Attribute(number));
+            let slot = self.outline(fragment)?.facts.slot(FragmentField::Attribute(number));
             let extremes = extremes.as_ref().and_then(|extremes| extremes.get(slot?));
             let integer = |value: &[u8]| match Scalar::parse(wanted.datatype, value) {
                 Ok(Scalar::Signed(value)) => Some(i128::from(value)),
@@ -313,6 +313,26 @@ impl Array {
             None => return Ok(None),
         };
         Ok(least.get(tile).zip(most.get(tile)).map(|(least, most)| (least.to_vec(), most.to_vec())))
+    }
+
+    /// Returns a number that the metadata of a visible fragment record for an attribute in a tile. `None` if there is no
+    /// record.
+    ///
+    /// # Errors
+    /// Any damage in the footer or in these records.
+    pub(crate) fn tile_statistic(
+        &self,
+        fragment: usize,
+        attribute: usize,
+        tile: u64,
+        statistic: TileStatistic,
+    ) -> Result<Option<u64>> {
+        if !self.has_attribute(fragment, attribute)? {
+            return Ok(None);
+        }
+        let number = self.own_attribute(fragment, attribute)?;
+        let numbers = self.folder.tile_statistic(self.number(fragment), number, statistic).in_array(self.path())?;
+        numbers.as_ref().as_ref().map_or(Ok(None), |numbers| numbers.get(tile)).in_array(self.path())
     }
 
     /// Returns the number of an attribute in the schema of a fragment that has it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 use tilefs_storage::StoreKey;
 use tilefs_threads as threads;
 
@@ -114,7 +114,7 @@ struct Fragment<'a> {
 
 /// A field of a fragment, and which files it has.
 struct OpenField {
-    field: Field,
+    field: FragmentField,
     name: String,
     is_variable: bool,
     is_nullable: bool,
@@ -239,7 +239,7 @@ impl Verifier<'_> {
         let (coordinates, others): (Vec<OpenField>, Vec<OpenField>) = fragment
             .fields()
             .into_iter()
-            .partition(|field| matches!(field.field, Field::Dimension(_) | Field::Coordinates));
+            .partition(|field| matches!(field.field, FragmentField::Dimension(_) | FragmentField::Coordinates));
         threads::for_each(others.iter(), |field| {
             self.values(fragment, field, self.open_data(fragment, field).as_ref());
             if field.is_nullable {
@@ -383,7 +383,7 @@ impl Fragment<'_> {
     /// Returns the fields for which the fragment has files.
     fn fields(&self) -> Vec<OpenField> {
         let Outline { facts, schema } = &*self.outline;
-        let fixed = |field: Field, name: &str| OpenField {
+        let fixed = |field: FragmentField, name: &str| OpenField {
             field,
             name: name.to_owned(),
             is_variable: false,
@@ -392,17 +392,17 @@ impl Fragment<'_> {
         let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| OpenField {
             is_variable: attribute.is_variable(),
             is_nullable: attribute.nullable,
-            ..fixed(Field::Attribute(number), &attribute.name)
+            ..fixed(FragmentField::Attribute(number), &attribute.name)
         });
         let dimensions = schema.dimensions.iter().enumerate().map(|(number, dimension)| OpenField {
             is_variable: dimension.is_variable(),
-            ..fixed(Field::Dimension(number), &dimension.name)
+            ..fixed(FragmentField::Dimension(number), &dimension.name)
         });
         let others = [
-            (Field::Coordinates, "coordinates"),
-            (Field::Timestamps, "timestamps"),
-            (Field::DeleteTimestamps, "delete timestamps"),
-            (Field::DeleteConditionIndex, "delete conditions"),
+            (FragmentField::Coordinates, "coordinates"),
+            (FragmentField::Timestamps, "timestamps"),
+            (FragmentField::DeleteTimestamps, "delete timestamps"),
+            (FragmentField::DeleteConditionIndex, "delete conditions"),
         ];
         let coordinates = dimensions.chain(others.map(|(field, name)| fixed(field, name)));
         let coordinates = coordinates.filter(|one| !facts.dense && facts.slot(one.field).is_some());
@@ -410,7 +410,14 @@ impl Fragment<'_> {
     }
 
     /// Decodes the chunks of a tile one by one, and returns the bytes to which they decode.
-    fn decode(&self, opened: &CheckedFile, field: Field, file: FieldFile, tile: u64, cells: u64) -> Result<u64> {
+    fn decode(
+        &self,
+        opened: &CheckedFile,
+        field: FragmentField,
+        file: FieldFile,
+        tile: u64,
+        cells: u64,
+    ) -> Result<u64> {
         let (_, _, cell_size) = self.folder().filtering(self.number, &self.outline, field, file)?;
         let size = cells.checked_mul(cell_size as u64);
         let size = size.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))?;
@@ -418,7 +425,7 @@ impl Fragment<'_> {
         Ok(size)
     }
 
-    fn decode_var(&self, field: Field, tile: u64, cells: u64) -> Result<u64> {
+    fn decode_var(&self, field: FragmentField, tile: u64, cells: u64) -> Result<u64> {
         let (_, datatype, _) = self.folder().filtering(self.number, &self.outline, field, FieldFile::Var)?;
         let tiles = self.folder().var_tiles(self.number, field, datatype.size())?;
         let size = tiles.size(tile)?;
@@ -447,7 +454,7 @@ impl Fragment<'_> {
         for (number, dimension) in self.outline.schema.dimensions.iter().enumerate() {
             let own = match dimension.is_variable() {
                 true => {
-                    let sizes = self.folder().var_sizes(self.number, Field::Dimension(number))?;
+                    let sizes = self.folder().var_sizes(self.number, FragmentField::Dimension(number))?;
                     sizes.get(tile)?.map_or(0, |size| size.saturating_add(8 * cells))
                 }
                 false => cells.saturating_mul(dimension.datatype.size() as u64),

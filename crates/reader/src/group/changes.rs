@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, SCHEMAS};
+use tilefs_format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, ObjectKind, SCHEMAS};
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::FIRST_SCHEMA;
 use tilefs_storage::{ListedKind, StoreKey};
@@ -14,7 +14,7 @@ use tilefs_storage::{ListedKind, StoreKey};
 use super::Group;
 use crate::array::directory::listing::FolderListing;
 use crate::array::directory::window::now;
-use crate::array::{Context, Fingerprint, ObjectKind, TimeWindow};
+use crate::array::{Context, Fingerprint, TimeWindow, kind_of_entries};
 
 /// The folders of an array whose names determine its contents.
 const ARRAY_FOLDERS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
@@ -97,7 +97,7 @@ impl NameHasher {
             Err(Error::Missing { .. }) => return Ok(None),
             listing => listing?,
         };
-        let kind = ObjectKind::of_entries(listing.top());
+        let kind = kind_of_entries(listing.top());
         if listing.top().iter().any(|one| one.name == FIRST_SCHEMA) {
             // All arrays have a schema with that name, but different ones.
             listing.folder().identity.hash(&mut self.hasher);

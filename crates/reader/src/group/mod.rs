@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::folder::{GROUP_DETAILS, METADATA};
-use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
+use tilefs_format::folder::{GROUP_DETAILS, METADATA, ObjectKind};
+use tilefs_format::group::{GroupMember, members_in_force, parse_group_details};
 use tilefs_storage::{KnownFolder, Listed, StoreKey};
 use tilefs_threads::cancellation::{self, Turn};
 
 use crate::array::directory::timed_files::{TimedFile, files_in_force, names_in, timed_files};
 use crate::array::directory::window::now;
 use crate::array::metadata_tiles::generic_tile::read_generic_tile;
-use crate::array::{Context, Metadata, ObjectKind, SingleFlight, TimeWindow};
+use crate::array::{Context, Metadata, SingleFlight, TimeWindow, kind_of_entries, object_kind};
 
 use places::MemberPlaces;
 
@@ -36,7 +36,7 @@ pub struct Member {
     /// The name that the group gives to it, else the last part of its URI. Two members may have the same name.
     pub name: String,
     /// The type that the group states; only the folder itself shows the true type.
-    pub member_type: MemberType,
+    pub kind: Option<ObjectKind>,
     /// The URI as it is stored.
     pub uri: String,
     /// The location of the member.
@@ -95,7 +95,7 @@ impl Group {
         if folder.identity.is_some() {
             listed = storage.list_in(&folder, "").in_array(&self.path)?.unwrap_or_default();
             // The folder was a group before; an array without members may have replaced it.
-            if ObjectKind::of_entries(&listed) != Some(ObjectKind::Group) {
+            if kind_of_entries(&listed) != Some(ObjectKind::Group) {
                 return Err(folder.replaced().in_array(&self.path));
             }
         }
@@ -285,19 +285,18 @@ impl Group {
         for one in children.into_iter().filter(|one| one.is_folder() && !one.name.starts_with("__")) {
             cancellation::check()?;
             let path = self.path.join(&one.name);
-            let member_type = match ObjectKind::of(storage, &path) {
-                Ok(Some(ObjectKind::Array)) => MemberType::Array,
-                Ok(Some(ObjectKind::Group)) => MemberType::Group,
+            let kind = match object_kind(storage, &path) {
                 Ok(None) => continue,
+                Ok(kind) => kind,
                 // A folder that is gone may reappear in a moment.
-                Err(_) => MemberType::Unknown,
+                Err(_) => None,
             };
-            were_seen &= member_type != MemberType::Unknown;
+            were_seen &= kind.is_some();
             let place = match self.around.contains(&storage.canonical(&path)) {
                 true => MemberPlace::Missing("refused: it holds this group".to_owned()),
                 false => MemberPlace::Stored(path),
             };
-            members.push(Member { name: one.name.clone(), member_type, uri: one.name, place });
+            members.push(Member { name: one.name.clone(), kind, uri: one.name, place });
         }
         Ok((members, were_seen))
     }
@@ -308,5 +307,5 @@ fn found(member: GroupMember, place: MemberPlace) -> Member {
         let last = member.uri.trim_end_matches('/').rsplit('/').next();
         last.unwrap_or(&member.uri).to_owned()
     });
-    Member { name, member_type: member.member_type, uri: member.uri, place }
+    Member { name, kind: member.kind, uri: member.uri, place }
 }

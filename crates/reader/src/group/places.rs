@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use tilefs_format::error::Result;
-use tilefs_format::group::{GroupMember, MemberType};
+use tilefs_format::folder::ObjectKind;
+use tilefs_format::group::GroupMember;
 
 use tilefs_storage::{KnownFolder, Links, Listed, Storage, StoreKey};
 
@@ -133,7 +134,7 @@ impl<'a> MemberPlaces<'a> {
             && self.is_folder(path)?
         {
             // Only a group can contain this one. Most members are arrays; links are not resolved for them.
-            let is_around = member.member_type != MemberType::Array || *path == self.group.key;
+            let is_around = member.kind != Some(ObjectKind::Array) || *path == self.group.key;
             return Ok(match is_around && self.is_around(path) {
                 true => MemberPlace::Missing("refused: it is this group or one that holds it".to_owned()),
                 false => MemberPlace::Stored(path.clone()),
@@ -267,11 +268,11 @@ mod tests {
         }
 
         /// Returns the location of a member of the last of the groups.
-        fn find(&self, groups: &[&str], member_type: MemberType, relative: bool, uri: &str) -> MemberPlace {
+        fn find(&self, groups: &[&str], kind: Option<ObjectKind>, relative: bool, uri: &str) -> MemberPlace {
             let around: Vec<StoreKey> = groups.iter().map(|group| self.path(group).into()).collect();
             let storage = LocalStorage::new();
             let member =
-                GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
+                GroupMember { kind, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
             let group = storage.know(around.last().unwrap()).unwrap();
             let mut places = MemberPlaces::new(&storage, &group, &around, Links::Anywhere);
             let (place, was_seen) = places.find(&member).unwrap();
@@ -280,7 +281,7 @@ mod tests {
         }
 
         fn array(&self, groups: &[&str], relative: bool, uri: &str) -> MemberPlace {
-            self.find(groups, MemberType::Array, relative, uri)
+            self.find(groups, Some(ObjectKind::Array), relative, uri)
         }
     }
 
@@ -306,9 +307,9 @@ mod tests {
         let around = [group.clone()];
         let group = storage.know(&group).unwrap();
         let find = |relative: bool, uri: &str| {
-            let member_type = MemberType::Array;
+            let kind = Some(ObjectKind::Array);
             let member =
-                GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
+                GroupMember { kind, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
             let (place, _) = MemberPlaces::new(&storage, &group, &around, Links::Within).find(&member).unwrap();
             if let MemberPlace::Missing(reason) = &place {
                 assert!(place.leads_out() && reason.contains("--follow-links"), "{uri}: {reason}");
@@ -346,8 +347,8 @@ mod tests {
         let group = StoreKey::from(folders.path("g"));
         let (storage, around) = (LocalStorage::new(), [group.clone()]);
         let uri = "circle/array";
-        let (member_type, key) = (MemberType::Array, uri.into());
-        let member = GroupMember { member_type, relative: true, uri: uri.into(), name: None, deleted: false, key };
+        let (kind, key) = (Some(ObjectKind::Array), uri.into());
+        let member = GroupMember { kind, relative: true, uri: uri.into(), name: None, deleted: false, key };
         let known = storage.know(&group).unwrap();
         let found = MemberPlaces::new(&storage, &known, &around, Links::Anywhere).find(&member).unwrap();
         assert_eq!(found, (MemberPlace::Stored(group.join(uri)), false));
@@ -382,8 +383,8 @@ mod tests {
         let around = [group.clone()];
         let known = storage.know(&group).unwrap();
         let find = |links: Links, uri: &str| {
-            let (member_type, key) = (MemberType::Array, uri.into());
-            let member = GroupMember { member_type, relative: false, uri: uri.into(), name: None, deleted: false, key };
+            let (kind, key) = (Some(ObjectKind::Array), uri.into());
+            let member = GroupMember { kind, relative: false, uri: uri.into(), name: None, deleted: false, key };
             MemberPlaces::new(&storage, &known, &around, links).find(&member).unwrap()
         };
         let copied = (MemberPlace::Moved(group.join("copied")), true);
@@ -405,8 +406,8 @@ mod tests {
         }
         let (known, around) = (storage.know(&group).unwrap(), [group.clone()]);
         let find = |relative: bool, uri: &str| {
-            let (member_type, key) = (MemberType::Array, uri.into());
-            let member = GroupMember { member_type, relative, uri: uri.into(), name: None, deleted: false, key };
+            let (kind, key) = (Some(ObjectKind::Array), uri.into());
+            let member = GroupMember { kind, relative, uri: uri.into(), name: None, deleted: false, key };
             MemberPlaces::new(&UriStorage(&storage), &known, &around, Links::Within).find(&member).unwrap().0
         };
         assert_eq!(find(true, "a"), MemberPlace::Stored(group.join("a")));
@@ -483,15 +484,15 @@ mod tests {
         let folders = Folders::new(&["g/sub"]);
         std::os::unix::fs::symlink(folders.path("g"), folders.path("g/sub/link")).unwrap();
         let around = ["g", "g/sub"];
-        for (member_type, relative, uri) in [
-            (MemberType::Group, true, ".."),
-            (MemberType::Group, true, "link"),
-            (MemberType::Unknown, true, "../sub"),
-            (MemberType::Group, true, ""),
-            (MemberType::Array, true, ""),
-            (MemberType::Group, false, "file:///no/where/g/sub"),
+        for (kind, relative, uri) in [
+            (Some(ObjectKind::Group), true, ".."),
+            (Some(ObjectKind::Group), true, "link"),
+            (None, true, "../sub"),
+            (Some(ObjectKind::Group), true, ""),
+            (Some(ObjectKind::Array), true, ""),
+            (Some(ObjectKind::Group), false, "file:///no/where/g/sub"),
         ] {
-            let place = folders.find(&around, member_type, relative, uri);
+            let place = folders.find(&around, kind, relative, uri);
             assert!(matches!(place, MemberPlace::Missing(_)), "{uri}: {place:?}");
         }
     }

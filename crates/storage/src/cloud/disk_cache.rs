@@ -14,6 +14,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use tilefs_format::error::{Error, Result};
+use tilefs_format::hex::hex;
 
 use super::super::bounded_folder::BoundedFolder;
 use super::super::cache_folder::{CacheFolder, TAG, note_use};
@@ -132,8 +133,7 @@ fn open_segment(entered: &CacheFolder, owner: &ObjectVersion, segment: u64) -> O
 
 /// Returns the file name of a segment.
 fn name_of(owner: &ObjectVersion, segment: u64) -> String {
-    let name: String = owner.0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}-{segment}{SUFFIX}")
+    format!("{}-{segment}{SUFFIX}", hex(&owner.0[..16]))
 }
 
 /// Returns the length of a block in an object of `length` bytes.

@@ -150,7 +150,8 @@ impl ObjectStorage {
         Ok(result)
     }
 
-    /// Fills a run of ranges. If an answer ends too early, the retry continues where it ended.
+    /// Fills ranges that lie close together with one request from the start of the first range to the end of the last.
+    /// If the answer ends early, the next request begins where that answer ended.
     async fn read_run(&self, place: &ObjectPlace, run: &mut [ReadRange<'_>]) -> Result<()> {
         let (start, end) = (run.first().map_or(0, |range| range.offset), run.last().map_or(0, ReadRange::end));
         let what = format!("bytes {start}..{end}");

@@ -7,6 +7,7 @@ use tilefs_export::Labels;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{Array, undecodable_fields};
+use tilefs_select::time;
 
 use crate::cells::MAX_PART_ROWS;
 use crate::cells::axis_summary::AxisSummary;
@@ -18,7 +19,6 @@ use crate::fields::meta;
 use crate::fields::rasters::image_part;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::select::time;
 use crate::texts::{
     CellsSummary, Description, FragmentLine, FragmentsTsv, readme, schema_json, schema_text, views_txt,
 };

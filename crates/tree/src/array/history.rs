@@ -13,10 +13,10 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_reader::array::TimeWindow;
 use tilefs_reader::lru_cache::LruCache;
+use tilefs_select::time;
 use tilefs_threads::cancellation;
 
 use crate::node::{Entry, EntryKind, Folder, Node};
-use crate::select::time;
 
 /// Its name in the folders of arrays and groups.
 pub const HISTORY: &str = ".history";

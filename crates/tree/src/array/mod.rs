@@ -13,6 +13,7 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
+use tilefs_select::{self as select, Addressing, DimensionBounds};
 
 pub use crate::array::explain::FieldFolderKind;
 use crate::array::explain::{Explanations, NonEmptyPart};
@@ -35,7 +36,6 @@ use crate::node::names::FileNames;
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
 use crate::options::OpenOptions;
-use crate::select::{self, Addressing, DimensionBounds};
 use crate::views;
 use crate::views::builder::FolderBuilder;
 use crate::views::described::LABELS;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_format::error::Result;
+use tilefs_select::{Addressing, SelectionError};
 
 use crate::array::explain::FieldFolderKind;
 use crate::fields::FieldFolder;
 use crate::node::lazy::FixedFolder;
 use crate::node::{Entry, EntryKind, Folder, Node};
-use crate::select::{Addressing, SelectionError};
 
 /// Every selection of an array, by its name. Lists only named selections that select something here: those given for a
 /// group need not fit all of its arrays.

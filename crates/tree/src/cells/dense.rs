@@ -20,12 +20,12 @@ use tilefs_reader::array::dense::{
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile, SingleFlight};
 use tilefs_reader::array::{LabelArray, ValueBounds};
+use tilefs_select::SelectableLabel;
+use tilefs_select::{self as select, Addressing, DimensionBounds};
 use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::labels_by_dimension;
 use crate::cells::{FieldId, Subarray};
-use crate::select::SelectableLabel;
-use crate::select::{self, Addressing, DimensionBounds};
 
 /// Maximum length of a file.
 const MAX_FILE: u64 = i64::MAX as u64;
@@ -285,6 +285,13 @@ impl Subarray for DenseSubarray {
         })
     }
 
+    fn sorted_by(&self) -> Result<Vec<usize>> {
+        Ok(match self.selection.axes() {
+            [axis] if axis.ranges().len() <= 1 && axis.ranges().iter().all(|range| range.step > 0) => vec![0],
+            _ => Vec::new(),
+        })
+    }
+
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         if let FieldId::Dimension(axis) = field {
             let datatype = self.dense.array.schema().dimensions[axis].datatype;
@@ -383,6 +390,10 @@ impl ColumnStatistics for RunOfCoordinates {
             std::mem::swap(&mut least, &mut greatest);
         }
         Ok(Some(ValueBounds { least, greatest }))
+    }
+
+    fn nulls(&self, _rows: ops::Range<u64>) -> Result<Option<u64>> {
+        Ok(Some(0))
     }
 }
 

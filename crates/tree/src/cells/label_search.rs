@@ -15,12 +15,12 @@ use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::search::partition_point;
+use tilefs_select::DimensionBounds;
+use tilefs_select::{Label, SelectableLabel};
 use tilefs_threads::cancellation;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, column, describe_field};
-use crate::select::DimensionBounds;
-use crate::select::{Label, SelectableLabel};
 
 /// Maximum number of unordered labels that are searched.
 const MAX_SEARCHED: u64 = 1 << 26;
@@ -133,15 +133,7 @@ impl SearchedLabel {
             Some(written) if self.label.datatype.kind() != Kind::Bytes => written.ends()?,
             _ => None,
         };
-        let range = ends.map(|(low, high)| scalar::Range { low, high });
-        Ok(DimensionBounds {
-            name: self.label.name.clone(),
-            datatype: self.label.datatype,
-            domain: None,
-            limit: range.clone(),
-            shown: range,
-            labels: Vec::new(),
-        })
+        Ok(bounds_of_values(&self.label.name, self.label.datatype, ends))
     }
 
     fn try_positions(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> Result<Vec<Range<u64>>> {
@@ -166,6 +158,48 @@ impl Label for SearchedLabel {
 
     fn positions(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> Result<Vec<Range<u64>>> {
         self.try_positions(low, high).in_field(&self.label.name).in_array(self.array.path())
+    }
+}
+
+/// A column of numbers or dates as a label: in no order.
+pub struct ColumnLabel {
+    name: String,
+    values: Written,
+}
+
+impl ColumnLabel {
+    /// Creates the label; `None` if cells are not single numbers or dates, or if there are none.
+    pub fn new(name: &str, column: Column) -> Option<Self> {
+        let is_number = column.field.values_per_cell == Some(1) && column.field.datatype.kind() != Kind::Bytes;
+        let values = Written { first: 0, column, order: DataOrder::Unordered };
+        (is_number && values.column.cells() > 0).then(|| ColumnLabel { name: name.to_owned(), values })
+    }
+}
+
+impl Label for ColumnLabel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn bounds(&self) -> Result<DimensionBounds> {
+        Ok(bounds_of_values(&self.name, self.values.datatype(), self.values.ends().in_field(&self.name)?))
+    }
+
+    fn positions(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> Result<Vec<Range<u64>>> {
+        self.values.looked_through(low, high).in_field(&self.name)
+    }
+}
+
+/// Returns a label, given its least and greatest value, as selections see it.
+fn bounds_of_values(name: &str, datatype: Datatype, ends: Option<(Scalar, Scalar)>) -> DimensionBounds {
+    let range = ends.map(|(low, high)| scalar::Range { low, high });
+    DimensionBounds {
+        name: name.to_owned(),
+        datatype,
+        domain: None,
+        limit: range.clone(),
+        shown: range,
+        labels: Vec::new(),
     }
 }
 

@@ -19,9 +19,8 @@ use tilefs_reader::array::Array;
 pub use tilefs_reader::array::FieldId;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_select::{self as select, Addressing};
 use tilefs_storage::EntryKey;
-
-use crate::select::{self, Addressing};
 
 /// Returns the description of a field for the formats, under `name`.
 pub fn describe_field(field: FieldId, schema: &ArraySchema, name: &str) -> Field {
@@ -119,6 +118,13 @@ pub trait Subarray: Send + Sync {
         Ok(None)
     }
 
+    /// Returns the dimensions by which the rows are surely sorted in ascending order, the most significant first; none if
+    /// that is not known, and for arrays of several axes.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    fn sorted_by(&self) -> Result<Vec<usize>>;
+
     /// Returns the values of a field, little-endian, cell by cell.
     ///
     /// # Errors
@@ -205,9 +211,13 @@ pub fn column(subarray: &dyn Subarray, id: FieldId, field: Field) -> Result<Colu
         FieldId::Dimension(axis) if !subarray.array().schema().is_sparse() => vec![subarray.shape()?[axis]],
         _ => subarray.shape()?,
     };
-    let bounds = match id {
-        FieldId::Dimension(dimension) => subarray.bounds(dimension)?,
-        FieldId::Attribute(_) => None,
+    let (bounds, extremes) = match id {
+        FieldId::Dimension(dimension) => (subarray.bounds(dimension)?, None),
+        // Elsewhere they would be read for nothing.
+        FieldId::Attribute(number) if field.datatype.is_datetime() => {
+            (None, subarray.array().integer_extremes(number)?)
+        }
+        FieldId::Attribute(_) => (None, None),
     };
     let nullable = field.nullable;
     let values = subarray.values(id)?;
@@ -215,7 +225,7 @@ pub fn column(subarray: &dyn Subarray, id: FieldId, field: Field) -> Result<Colu
         Some(_) => Column::fixed(field, shape, values),
         None => Column::variable(field, shape, values, subarray.offsets(id)?),
     };
-    column.bounds = bounds;
+    (column.bounds, column.extremes) = (bounds, extremes);
     Ok(if nullable { column.with_validity(subarray.validity(id)?) } else { column })
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
-use tilefs_export::content::raw::{Cells, RawFile};
+use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
 use tilefs_format::error::{Error, Result};
@@ -14,12 +14,12 @@ use tilefs_reader::array::sparse::{
 };
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::read::Output;
+use tilefs_select::bounds::integer_ends;
+use tilefs_select::{self as select, Addressing};
 use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::selectable;
 use crate::cells::{FieldId, Subarray};
-use crate::select::bounds::integer_ends;
-use crate::select::{self, Addressing};
 
 /// Bounds beyond this magnitude let no format use a narrower type than 64 bits.
 const EXACT: i128 = 1 << 53;
@@ -183,6 +183,11 @@ impl Subarray for SparseSubarray {
         Ok(statistics.map(|statistics| Arc::new(statistics) as Arc<dyn ColumnStatistics>))
     }
 
+    fn sorted_by(&self) -> Result<Vec<usize>> {
+        // A part of sorted rows is a view that does not sort.
+        Ok(if self.by_row { (0..self.array.schema().dimensions.len()).collect() } else { self.view()?.sorted_by() })
+    }
+
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         if self.is_variable(field) {
             return Ok(Arc::new(VarValues::new(self.var_column(field)?)?));
@@ -223,13 +228,7 @@ impl Subarray for SparseSubarray {
     }
 
     fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>> {
-        let bounds = selectable(&self.array);
-        let chosen = select::sparse(selection, by, &bounds)?;
-        let ranges = chosen.into_iter().map(|chosen| {
-            let whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
-            (!whole).then_some(chosen)
-        });
-        let ranges = ranges.collect();
+        let ranges = select::restricted(selection, by, &selectable(&self.array))?;
         Ok(Arc::new(Self::of(self.array.clone(), Some(ranges), self.by_row)))
     }
 }
@@ -248,7 +247,7 @@ impl CountedColumn {
     }
 }
 
-impl Cells for CountedColumn {
+impl FixedCells for CountedColumn {
     fn count(&self) -> u64 {
         self.rows
     }

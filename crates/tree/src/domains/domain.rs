@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value;
+use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::Array;
@@ -52,8 +53,8 @@ pub struct ShownGroup {
     pub modified: SystemTime,
 }
 
-/// Makes the group of the members in `zarr/`, as it is without a domain; its argument is the reason why it is not in the
-/// form of a domain, if that could be expected.
+/// Makes the group of the members in `zarr/` or `zarr2/`, as it is without a domain; its argument is the reason why it
+/// is not in the form of a domain, if that could be expected.
 pub type PlainZarr = Arc<dyn Fn(Option<String>) -> Arc<dyn Folder> + Send + Sync>;
 
 /// The additions of a domain to the folder of one group; none if the group is not of the domain.
@@ -72,11 +73,11 @@ pub trait GroupDomain: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns `zarr/` in the form of the domain, and whether the result is final.
+    /// Returns `zarr/` or `zarr2/` in the form of the domain, and whether the result is final.
     ///
     /// # Errors
     /// As for [`GroupDomain::view`].
-    fn zarr(&self, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
+    fn zarr(&self, _version: ZarrVersion, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
         Ok((None, true))
     }
 

@@ -15,6 +15,8 @@ use crate::cells::Subarray;
 pub struct ArrayForm {
     pub table: Option<TableForm>,
     pub zarr: Option<ZarrForm>,
+    /// The number of samples of a pixel that are adjacent along the last axis; in Zarr they have an axis of their own.
+    pub samples: Option<u64>,
 }
 
 /// The form of an array as a table.

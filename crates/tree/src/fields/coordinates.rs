@@ -23,7 +23,6 @@ use crate::cells::dense::DenseSubarray;
 use crate::cells::{FieldId, column, describe_field};
 use crate::fields::FieldFolder;
 use crate::fields::notes::{Notes, UNIT, unit_of};
-use crate::node::names::dimension_name;
 
 const KIND: &str = "_DIM_TYPE";
 const DIRECTION: &str = "_DIM_DIRECTION";
@@ -99,7 +98,7 @@ impl Coordinates {
     /// Fails if the array of the label or its metadata cannot be read.
     pub fn of(fields: &FieldFolder, notes: &Notes, dimension: usize) -> Result<Option<Self>> {
         let schema = fields.schema();
-        let of_gdal = format!("{}_label", dimension_name(schema, dimension));
+        let of_gdal = format!("{}_label", schema.dimension_name(dimension));
         let is_it = |label: &DimensionLabel| {
             label.dimension as usize == dimension
                 && label.datatype.kind() != Kind::Bytes
@@ -108,7 +107,7 @@ impl Coordinates {
         let labels = || schema.labels.iter().enumerate().filter(|(_, label)| is_it(label));
         if let Some((number, label)) = labels().find(|(_, label)| label.name == of_gdal) {
             let Some((mut column, metadata)) = opened(fields, notes, label)? else { return Ok(None) };
-            column.field.name = dimension_name(schema, dimension).into_owned();
+            column.field.name = schema.dimension_name(dimension).into_owned();
             return Ok(Some(Coordinates { column, kind: word(&metadata, KIND), label: number }));
         }
         if !has_mere_numbers(fields, dimension) {

@@ -10,12 +10,12 @@ use tilefs_export::{Content, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::enumeration::Enumeration;
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::hex::hex;
 use tilefs_format::schema::CellValNum;
 use tilefs_format::text;
 use tilefs_reader::array::Array;
 
 use crate::fields::lines::Lines;
-use crate::node::hex::hex;
 
 /// Memory that a label takes in addition to its bytes when all labels of an enumeration are held.
 const LABEL_OVERHEAD: usize = 48;

@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 use tilefs_export::{Content, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
+use tilefs_format::hex::hex;
 use tilefs_format::text;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::array::MetadataItem as Stored;
@@ -29,7 +30,6 @@ use tilefs_reader::read::Output;
 
 use crate::fields::lines::Lines;
 use crate::node::ExtendedAttributes;
-use crate::node::hex::hex;
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
 use crate::wording::value::{number_json, with_large_integers_as_text};

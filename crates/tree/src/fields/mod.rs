@@ -28,7 +28,7 @@ use crate::cells::{FieldId, Subarray, describe_field};
 use crate::fields::array_form::ArrayForm;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
-use crate::node::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
+use crate::node::names::{FileNames, OF_ARRAYS};
 use crate::node::shown::ShownViews;
 
 /// The file names of an array's fields, without extensions.
@@ -56,7 +56,7 @@ impl FieldNames {
         let dimensions = schema
             .dimensions
             .iter()
-            .zip(dimension_names(schema))
+            .zip(schema.dimension_names())
             .map(|(dimension, name)| {
                 let values = format!(".{}", of_datatype(dimension.datatype));
                 names.give(&name, &[&values, ".offsets.u64", ".txt"])
@@ -175,7 +175,7 @@ impl FieldFolder {
     pub fn user_name(&self, id: FieldId) -> Cow<'_, str> {
         match id {
             FieldId::Attribute(number) => self.schema().attributes[number].name.as_str().into(),
-            FieldId::Dimension(number) => dimension_name(self.schema(), number),
+            FieldId::Dimension(number) => self.schema().dimension_name(number),
         }
     }
 

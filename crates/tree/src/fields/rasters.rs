@@ -13,6 +13,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
 use tilefs_reader::array::MetadataItem;
 use tilefs_reader::array::dense::AxisRange;
+use tilefs_select::Addressing;
 use tilefs_storage::StoreKey;
 
 use crate::cells::FieldId;
@@ -22,8 +23,6 @@ use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::missing;
 use crate::fields::notes::Notes;
-use crate::node::names::dimension_names;
-use crate::select::Addressing;
 
 /// The metadata key under which GDAL describes a raster.
 const GDAL_METADATA: &str = "_gdal";
@@ -91,7 +90,7 @@ impl<'a> Rasters<'a> {
         let metadata = fields.subarray.array().metadata()?;
         let mut notes = Notes::of(fields, meta::for_formats(&metadata));
         let dimensions = &fields.schema().dimensions;
-        let names: Vec<String> = dimension_names(fields.schema()).map(Cow::into_owned).collect();
+        let names: Vec<String> = fields.schema().dimension_names().map(Cow::into_owned).collect();
         let lengths: Vec<u64> = dimensions
             .iter()
             .map(|dimension| {

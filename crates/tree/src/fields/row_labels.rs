@@ -6,12 +6,12 @@ use tilefs_export::content::element::Converted;
 use tilefs_export::{Column, Content, Field, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_select::bounds::integer_ends;
 
 use crate::cells::FieldId;
 use crate::cells::label_search::{LabelValues, label_values};
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
-use crate::select::bounds::integer_ends;
 
 /// Returns a column for each label of a sparse array whose values are single numbers, dates or texts. Rows at
 /// coordinates without a label are null. Texts are labels of codes, as those of an enumeration.

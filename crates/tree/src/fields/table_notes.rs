@@ -20,7 +20,7 @@ pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> Vec<(String, Strin
         }
     };
     geoparquet::retype_geometries(columns, &metadata);
-    let frame = pandas::Frame::of(&metadata).metadata(columns);
+    let frame = pandas::PandasFrame::of(&metadata).metadata(columns);
     let geometries = geoparquet::metadata(columns, &metadata);
     let geometries = geometries.map(|geometries| (geoparquet::KEY.to_owned(), geometries));
     [(pandas::KEY.to_owned(), frame)].into_iter().chain(geometries).collect()

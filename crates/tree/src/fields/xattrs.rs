@@ -19,20 +19,19 @@ use std::borrow::Cow;
 
 use tilefs_export::{Field, npy, number};
 use tilefs_format::datatype::Datatype;
+use tilefs_format::hex::hex;
 use tilefs_format::schema::{ArraySchema, Layout};
 use tilefs_reader::array::Array;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::group::Group;
+use tilefs_select::time::extended;
+use tilefs_select::{coordinate_text, range_text};
 use tilefs_storage::StoreKey;
 
 use crate::cells::FieldId;
 use crate::cells::axis_summary::AxisSummary;
 use crate::fields::FieldFolder;
 use crate::node::ExtendedAttributes;
-use crate::node::hex::hex;
-use crate::node::names::dimension_name;
-use crate::select::time::extended;
-use crate::select::{coordinate_text, range_text};
 use crate::wording::filters::pipeline_text;
 
 /// Returns the attributes of the file of a variable-length field's offsets: one more than there are cells.
@@ -172,7 +171,7 @@ impl AttributesBuilder {
         }
         self.add("order", if schema.is_sparse() { "rows" } else { "C" });
         let dimensions = schema.dimensions.get(axes.clone()).unwrap_or_default();
-        self.add("dims", list(axes.clone().map(|axis| dimension_name(schema, axis))));
+        self.add("dims", list(axes.clone().map(|axis| schema.dimension_name(axis))));
         let selected = fields.subarray.selection().and_then(|selection| selection.axes().get(axes));
         let first = |(axis, dimension)| {
             let first = AxisSummary::of(axis, dimension).first?;

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
@@ -33,8 +34,7 @@ use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
 use crate::objects::opened_later::{OpenedLater, source_of};
 use crate::options::OpenOptions;
-use crate::views::zarr::{ZARR, ZARR_VIEW, ZarrOfMembers};
-use crate::views::zarr2::{SecondVersion, ZARR2};
+use crate::views::zarr::{ZARR, ZARR_VIEW, ZARR2, ZarrOfMembers};
 
 /// The folder of information about a group.
 const ABOUT: &str = ".group";
@@ -53,8 +53,8 @@ pub struct GroupFolder {
     /// The names of the members when last examined.
     members: Mutex<Option<Arc<NamedMembers>>>,
     kept: LruCache<String, Arc<MemberFolder>>,
-    /// `zarr/`, once used.
-    zarr: SingleFlight<Arc<dyn Folder>>,
+    /// `zarr2/` and `zarr/`, once used.
+    zarr: [SingleFlight<Arc<dyn Folder>>; 2],
     /// The additions of domains.
     domains: Arc<[Box<dyn GroupDomain>]>,
 }
@@ -73,7 +73,7 @@ impl GroupFolder {
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = LruCache::new(KEPT);
-        let (members, zarr) = (Mutex::default(), SingleFlight::new());
+        let (members, zarr) = (Mutex::default(), [SingleFlight::new(), SingleFlight::new()]);
         let shown = ShownGroup { group: group.clone(), options: options.clone(), modified };
         let domains = domains::of_group(&shown);
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, domains }
@@ -144,13 +144,14 @@ impl GroupFolder {
         folder
     }
 
-    /// Returns `zarr/`.
-    fn zarr(&self) -> Result<Arc<dyn Folder>> {
-        self.zarr.get_or_pass(|| self.make_zarr())
+    /// Returns `zarr/` or `zarr2/`.
+    fn zarr(&self, version: ZarrVersion) -> Result<Option<Node>> {
+        let made = &self.zarr[version as usize];
+        made.get_or_pass(|| self.make_zarr(version)).map(|folder| Some(Node::Folder(folder)))
     }
 
-    /// Makes `zarr/`; also returns whether it is final.
-    fn make_zarr(&self) -> Result<(Arc<dyn Folder>, bool)> {
+    /// Makes `zarr/` or `zarr2/`; also returns whether it is final.
+    fn make_zarr(&self, version: ZarrVersion) -> Result<(Arc<dyn Folder>, bool)> {
         let (group, mut options) = (self.group.clone(), self.options.clone());
         for domain in &*self.domains {
             options = domain.options_in_zarr()?.unwrap_or(options);
@@ -159,11 +160,12 @@ impl GroupFolder {
         let plain: PlainZarr = Arc::new(move |reason| {
             let members = GroupFolder::of(group.clone(), options.clone(), last_commit, modified);
             let group = group.clone();
-            Arc::new(ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason))
+            let zarr = ZarrOfMembers::new(Arc::new(members), move || group.metadata(), version);
+            Arc::new(zarr.not_annotated(reason))
         });
         let mut lasts = true;
         for domain in &*self.domains {
-            let (own, is_final) = domain.zarr(&plain)?;
+            let (own, is_final) = domain.zarr(version, &plain)?;
             lasts &= is_final;
             if let Some(own) = own {
                 return Ok((own, lasts));
@@ -192,8 +194,8 @@ impl Folder for GroupFolder {
                 let text = move || readme(&group, &domains);
                 Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified, text)))))
             }
-            ZARR => Ok(Some(Node::Folder(self.zarr()?))),
-            ZARR2 => Ok(Some(Node::Folder(Arc::new(SecondVersion::new(self.zarr()?))))),
+            ZARR => self.zarr(ZarrVersion::Third),
+            ZARR2 => self.zarr(ZarrVersion::Second),
             OWN => {
                 let domains = self.domains.clone();
                 let mut own = FixedFolder::new(self.modified);
@@ -264,21 +266,28 @@ struct MemberFolder {
     group_modified: SystemTime,
     /// Several readers may open a member at once. If its store does not answer, each reader fails early at the store's
     /// limit of waiting requests, instead of waiting here for the first reader.
-    opened: OnceLock<OpenMember>,
+    opened: OnceLock<OpenedFolder>,
 }
 
-/// The opened form of a member.
+/// The folder of an opened object. That of a group can be refreshed in part.
 #[derive(Clone)]
-enum OpenMember {
-    Array(Arc<dyn Folder>),
+pub(crate) enum OpenedFolder {
     Group(Arc<GroupFolder>),
+    Other(Arc<dyn Folder>),
 }
 
-impl OpenMember {
-    fn folder(&self) -> &dyn Folder {
+impl OpenedFolder {
+    fn as_folder(&self) -> &dyn Folder {
         match self {
-            OpenMember::Array(folder) => &**folder,
-            OpenMember::Group(folder) => &**folder,
+            OpenedFolder::Group(folder) => &**folder,
+            OpenedFolder::Other(folder) => &**folder,
+        }
+    }
+
+    pub fn folder(&self) -> Arc<dyn Folder> {
+        match self {
+            OpenedFolder::Group(folder) => folder.clone(),
+            OpenedFolder::Other(folder) => folder.clone(),
         }
     }
 }
@@ -287,8 +296,8 @@ impl MemberFolder {
     /// Like [`GroupFolder::refreshed`], but returns `None` if the member must be opened again when needed.
     fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
-            Some(OpenMember::Array(folder)) if !changed.contains(&self.path) => OpenMember::Array(folder.clone()),
-            Some(OpenMember::Group(folder)) => OpenMember::Group(Arc::new(folder.refreshed(changed, window)?)),
+            Some(OpenedFolder::Other(folder)) if !changed.contains(&self.path) => OpenedFolder::Other(folder.clone()),
+            Some(OpenedFolder::Group(folder)) => OpenedFolder::Group(Arc::new(folder.refreshed(changed, window)?)),
             _ => return Ok(None),
         };
         Ok(Some(MemberFolder {
@@ -307,7 +316,7 @@ impl OpenedLater for MemberFolder {
     }
 
     fn opened(&self) -> Option<&dyn Folder> {
-        self.opened.get().map(OpenMember::folder)
+        self.opened.get().map(OpenedFolder::as_folder)
     }
 
     fn open(&self) -> Result<&dyn Folder> {
@@ -317,7 +326,7 @@ impl OpenedLater for MemberFolder {
         let opened = folder_of_member(&self.group, &self.path, &self.options)?;
         self.group.check_in_place()?;
         cancellation::check()?;
-        Ok(self.opened.get_or_init(|| opened).folder())
+        Ok(self.opened.get_or_init(|| opened).as_folder())
     }
 
     fn modified_before(&self) -> SystemTime {
@@ -326,18 +335,18 @@ impl OpenedLater for MemberFolder {
 }
 
 /// Makes the folder of the object that is in a member's folder now.
-fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
+fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenedFolder> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
             let folder = match domains::member_form(group, &array)? {
                 Some(form) => folder_of(array, options.clone(), form)?,
                 None => array_folder(array, options.clone())?,
             };
-            Ok(OpenMember::Array(Arc::new(folder)))
+            Ok(OpenedFolder::Other(Arc::new(folder)))
         }
         Some(Object::Group(inner)) => {
             note(group.context(), path)?;
-            Ok(OpenMember::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
+            Ok(OpenedFolder::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
         }
         None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
     }

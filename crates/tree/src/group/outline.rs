@@ -8,7 +8,7 @@
 //! ```
 
 use tilefs_format::error::Result;
-use tilefs_format::group::MemberType;
+use tilefs_format::folder::ObjectKind;
 use tilefs_format::text;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::group::Group;
@@ -78,10 +78,8 @@ fn show<E>(
         Visited::Again => "as above".to_owned(),
         Visited::Missing(reason) => format!("missing: {reason}"),
         Visited::Neither => NEITHER.to_owned(),
-        Visited::Unexamined(None) => "not looked into".to_owned(),
-        Visited::Unexamined(Some(MemberType::Array)) => "array".to_owned(),
-        Visited::Unexamined(Some(MemberType::Group)) => "group".to_owned(),
-        Visited::Unexamined(Some(MemberType::Unknown)) => "array or group".to_owned(),
+        Visited::Unexamined => "not looked into".to_owned(),
+        Visited::UnexaminedMember(kind) => kind.map_or("array or group", ObjectKind::name).to_owned(),
         Visited::Unreadable(Unreadable::Group, error) => format!("group: {error}"),
         Visited::Unreadable(Unreadable::Directory, error) => format!("folder: {error}"),
         Visited::Unreadable(Unreadable::Unknown, error) => error.to_string(),

@@ -4,16 +4,16 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::error::Result;
-use tilefs_format::group::MemberType;
-use tilefs_reader::array::{Metadata, ObjectKind};
+use tilefs_format::folder::ObjectKind;
+use tilefs_reader::array::{Metadata, object_kind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
+use tilefs_select::time::{extended, future_commits};
 
 use crate::domains::{GroupDomain, GroupFiles, GroupUses, GroupViews};
 use crate::fields::meta;
 use crate::node::names::escape;
 use crate::node::quoting::{heading, in_line, list_of_folders};
 use crate::objects::members::NamedMembers;
-use crate::select::time::{extended, future_commits};
 use crate::texts::view_line;
 use crate::wording::value::with_large_integers_as_text;
 
@@ -42,16 +42,10 @@ fn rows(group: &Group) -> Result<Vec<Row>> {
     let members = NamedMembers::new(group.members()?);
     let storage = &*group.context().storage;
     let row = |(member, name): (&Member, &Option<String>)| {
-        let kind = member.place.path().map_or(Ok(None), |path| ObjectKind::of(storage, path));
+        let kind = member.place.path().map_or(Ok(None), |path| object_kind(storage, path));
         Row {
             name: name.clone().unwrap_or_else(|| escape(&member.name)),
-            kind: match (&kind, member.member_type) {
-                (Ok(Some(ObjectKind::Array)), _) => "array",
-                (Ok(Some(ObjectKind::Group)), _) => "group",
-                (_, MemberType::Array) => "array",
-                (_, MemberType::Group) => "group",
-                (_, MemberType::Unknown) => "unknown",
-            },
+            kind: kind.as_ref().ok().copied().flatten().or(member.kind).map_or("unknown", ObjectKind::name),
             uri: member.uri.clone(),
             path: member.place.path().map_or(String::new(), |path| path.to_string()),
             state: match (&member.place, &kind) {

@@ -3,7 +3,6 @@
 //! Nodes are made on lookup and are cheap until they are read, so a folder may have more names than could ever be
 //! listed (slices, times).
 
-pub(crate) mod hex;
 pub mod lazy;
 pub(crate) mod listing;
 pub mod names;

@@ -12,11 +12,10 @@
 //! [`unescape`] reverses 1 and 2. The names of 3 cannot be reversed, and are recognised by their `%~`; schema.json has
 //! both names of everything.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
-use tilefs_format::schema::ArraySchema;
+use tilefs_format::hex::hex;
 
 use tilefs_storage::percent;
 
@@ -66,19 +65,6 @@ pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "za
 
 /// Reserved names in a plain folder of arrays and groups.
 pub const OF_DIRECTORIES: &[&str] = &["README.txt"];
-
-/// Returns the name under which a dimension is shown: its own, or for an anonymous one TileDB-Py's name `__dim_0`.
-pub fn dimension_name(schema: &ArraySchema, number: usize) -> Cow<'_, str> {
-    match schema.dimensions.get(number).map(|dimension| dimension.name.as_str()) {
-        Some(name) if !name.is_empty() => name.into(),
-        _ => format!("__dim_{number}").into(),
-    }
-}
-
-/// Returns the names of all dimensions, in the order of the schema.
-pub fn dimension_names(schema: &ArraySchema) -> impl Iterator<Item = Cow<'_, str>> {
-    (0..schema.dimensions.len()).map(|number| dimension_name(schema, number))
-}
 
 /// Returns the file name of a single name: steps 1 and 3 of the rule.
 pub fn escape(name: &str) -> String {
@@ -188,7 +174,7 @@ fn shortened(escaped: String, name: &[u8]) -> String {
     if escaped.len() <= LONGEST {
         return escaped;
     }
-    let digits: String = Sha256::digest(name).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex(&Sha256::digest(name)[..8]);
     // Also leaves space for the number of a repetition: `%~` and ten digits.
     let mut end = LONGEST - 2 * MARK.len() - digits.len() - 10;
     while !escaped.is_char_boundary(end) {
@@ -203,8 +189,6 @@ fn shortened(escaped: String, name: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_format::schema::fixture;
-
     use super::*;
     use proptest::prelude::*;
 
@@ -260,14 +244,6 @@ mod tests {
         let mut names = FileNames::new(OF_ARRAYS);
         assert_eq!(names.give_attribute("data", &[".i32"]), "data");
         assert_eq!(names.give_attribute("", &[".f32"]), "%");
-    }
-
-    #[test]
-    fn anonymous_dimensions_have_numbers() {
-        let mut schema = fixture::sparse();
-        schema.dimensions[1].name.clear();
-        let first = schema.dimensions[0].name.clone();
-        assert_eq!(dimension_names(&schema).collect::<Vec<_>>(), [first.as_str(), "__dim_1"]);
     }
 
     #[test]

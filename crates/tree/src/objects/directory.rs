@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::{Context, ObjectKind, TimeWindow};
+use tilefs_format::folder::ObjectKind;
+use tilefs_reader::array::{Context, TimeWindow, kind_of_entries, object_kind};
 use tilefs_reader::group::Group;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
@@ -97,7 +98,7 @@ impl Directory {
     /// Fails if it cannot be listed; [`Error::Unsupported`] for a folder within itself.
     pub fn inside(&self, path: &StoreKey) -> Result<Inside> {
         let context = self.context.clone();
-        Ok(match ObjectKind::of(&*context.storage, path)? {
+        Ok(match object_kind(&*context.storage, path)? {
             Some(ObjectKind::Array) => Inside::Array,
             Some(ObjectKind::Group) => Inside::Group(Group::open(context, path, self.window)),
             None => {
@@ -155,7 +156,7 @@ pub fn holds_objects(storage: &dyn Storage, path: &StoreKey, entries: &[Listed])
         let Some(folder) = waiting.pop_front() else { return false };
         // Skip a folder that cannot be listed.
         let Ok(entries) = storage.list(&folder) else { continue };
-        if ObjectKind::of_entries(&entries).is_some() {
+        if kind_of_entries(&entries).is_some() {
             return true;
         }
         if waiting.len() < most {

@@ -8,9 +8,10 @@ pub mod walk;
 use std::sync::Arc;
 
 use tilefs_format::error::{Locate, Result};
+use tilefs_format::folder::ObjectKind;
 use tilefs_reader::Object;
 use tilefs_reader::array::FolderListing;
-use tilefs_reader::array::{Array, ArrayFolder, Context, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow, object_kind};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::StoreKey;
@@ -31,7 +32,7 @@ pub fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -
 /// As for [`open_folder`] and [`Group::open_member`].
 pub fn open_member(group: &Group, path: &StoreKey) -> Result<Option<Object>> {
     let context = group.context();
-    Ok(match ObjectKind::of(&*context.storage, path)? {
+    Ok(match object_kind(&*context.storage, path)? {
         Some(ObjectKind::Array) => Some(Object::Array(open_folder(context.clone(), path, group.window())?)),
         Some(ObjectKind::Group) => Some(Object::Group(Box::new(group.open_member(path)?))),
         None => None,

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tilefs_format::error::Error;
-use tilefs_format::group::MemberType;
-use tilefs_reader::array::{Context, ObjectKind, TimeWindow};
+use tilefs_format::folder::ObjectKind;
+use tilefs_reader::array::{Context, TimeWindow, object_kind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 use tilefs_storage::StoreKey;
 
@@ -40,8 +40,10 @@ pub enum Visited<'a> {
     Missing(&'a str),
     /// A member of a group that is neither an array nor a group.
     Neither,
-    /// Something on the last level, which is not examined. For members of a group, includes the group's entry about it.
-    Unexamined(Option<MemberType>),
+    /// A folder on the last level, which is not examined.
+    Unexamined,
+    /// A member of a group on the last level, which is not examined, with the kind that the group states.
+    UnexaminedMember(Option<ObjectKind>),
     /// Something that cannot be read: the members of a group, the entries of a folder, or what a folder is.
     Unreadable(Unreadable, Error),
 }
@@ -131,10 +133,10 @@ impl<E> Walk<'_, E> {
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
         };
         if self.depth == Some(place.depth) {
-            return (self.visit)(place, Visited::Unexamined(Some(member.member_type)));
+            return (self.visit)(place, Visited::UnexaminedMember(member.kind));
         }
         let context = group.context();
-        let visited = match ObjectKind::of(&*context.storage, folder) {
+        let visited = match object_kind(&*context.storage, folder) {
             Err(error) => Visited::Unreadable(Unreadable::Unknown, error),
             Ok(None) => Visited::Neither,
             Ok(Some(_)) if !self.is_new(context, folder) => Visited::Again,
@@ -166,7 +168,7 @@ impl<E> Walk<'_, E> {
 
     fn inside(&mut self, directory: &Directory, folder: &StoreKey, place: WalkPlace<'_>) -> Result<(), E> {
         if self.depth == Some(place.depth) {
-            return (self.visit)(place, Visited::Unexamined(None));
+            return (self.visit)(place, Visited::Unexamined);
         }
         let context = directory.context();
         if !self.is_new(context, folder) {
@@ -183,6 +185,6 @@ impl<E> Walk<'_, E> {
 }
 
 /// Returns the path of a name below another path.
-fn joined(path: &str, name: &str) -> String {
+pub fn joined(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }

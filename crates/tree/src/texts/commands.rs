@@ -1,10 +1,10 @@
 //! The commands in README.txt: those of the views, and those for parts and times of an array.
 
 use tilefs_format::scalar::Scalar;
+use tilefs_select::{coordinate_text, range_text};
 
 use super::description::{CellsSummary, Description};
 use crate::node::quoting::{literal, shell_word};
-use crate::select::{coordinate_text, range_text};
 use crate::views::VIEWS;
 use crate::views::commands::{Command, FileFinder, is_number, od};
 use crate::views::raw::RAW;

@@ -4,10 +4,10 @@ use std::fmt::{Display, Write};
 
 use tilefs_format::scalar::Range;
 use tilefs_format::schema::ArraySchema;
+use tilefs_select::range_text;
+use tilefs_select::time;
 
 use crate::node::quoting::in_line;
-use crate::select::range_text;
-use crate::select::time;
 
 /// The properties of one fragment.
 #[derive(Debug, Clone, PartialEq)]

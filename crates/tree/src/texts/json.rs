@@ -8,18 +8,17 @@
 use serde_json::{Map, Value, json};
 use tilefs_export::Labels;
 use tilefs_format::datatype::Datatype;
+use tilefs_format::hex::hex;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, DimensionLabel, Layout};
 use tilefs_format::text::is_text;
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_select::coordinate_text;
+use tilefs_select::time;
 
 use super::description::{CellsSummary, Description};
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
-use crate::node::hex::hex;
-use crate::node::names::dimension_name;
-use crate::select::coordinate_text;
-use crate::select::time;
 use crate::views::files::FileFacts;
 use crate::wording::filters::pipeline_json;
 use crate::wording::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
@@ -124,7 +123,7 @@ fn dimension(description: &Description<'_>, number: usize) -> Value {
     let schema = description.schema;
     let Some(dimension) = schema.dimensions.get(number) else { return Value::Null };
     let datatype = dimension.datatype;
-    let mut all = typed(&dimension_name(schema, number), datatype);
+    let mut all = typed(&schema.dimension_name(number), datatype);
     if dimension.name.is_empty() {
         all.insert("anonymous".to_owned(), true.into());
     }
@@ -144,7 +143,7 @@ fn dimension(description: &Description<'_>, number: usize) -> Value {
         all.insert("shown".to_owned(), shown(axis, dimension));
     }
     all.insert("filters".to_owned(), pipeline_json(&dimension.filters));
-    put_files(&mut all, description, &dimension_name(schema, number));
+    put_files(&mut all, description, &schema.dimension_name(number));
     Value::Object(all)
 }
 

@@ -3,15 +3,14 @@
 use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::Range;
 use tilefs_format::schema::{Attribute, CellValNum};
+use tilefs_select::range_text;
+use tilefs_select::time;
 
 use super::commands::{IN_NONEMPTY, commands};
 use super::description::{CellsSummary, Description};
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
-use crate::node::names::dimension_names;
 use crate::node::quoting::{heading, in_line};
-use crate::select::range_text;
-use crate::select::time;
 use crate::views::commands::called;
 use crate::views::files::FileFacts;
 use crate::views::lines::LINES;
@@ -43,7 +42,7 @@ fn title(description: &Description<'_>) -> String {
         Some(selection) => heading(&format!("{name}, {}: part of a TileDB array, as plain files", in_line(selection))),
         None => heading(&format!("{name}: a TileDB array, as plain files")),
     };
-    let names: Vec<String> = dimension_names(schema).take(MAX_FIELDS).map(|name| in_line(&name)).collect();
+    let names: Vec<String> = schema.dimension_names().take(MAX_FIELDS).map(|name| in_line(&name)).collect();
     let names = names.join(", ");
     text += &match &description.cells {
         CellsSummary::Dense { axes, .. } => format!("A dense array of {} cells ({names})", lengths(axes)),
@@ -100,7 +99,7 @@ fn lengths(axes: &[AxisSummary]) -> String {
 fn fields(description: &Description<'_>) -> String {
     let schema = description.schema;
     let mut rows = Vec::new();
-    for (dimension, name) in schema.dimensions.iter().zip(dimension_names(schema)).take(MAX_FIELDS) {
+    for (dimension, name) in schema.dimensions.iter().zip(schema.dimension_names()).take(MAX_FIELDS) {
         let domain = match &dimension.domain {
             Some(domain) => range_text(dimension.datatype, domain),
             None => "any text".to_owned(),

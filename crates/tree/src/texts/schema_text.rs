@@ -4,15 +4,14 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{Attribute, CellValNum, Dimension};
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_select::time;
+use tilefs_select::{coordinate_text, range_text};
 
 use super::description::{CellsSummary, Description};
 use super::json::layout_name;
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
-use crate::node::names::{dimension_name, dimension_names};
 use crate::node::quoting::{in_line, quoted};
-use crate::select::time;
-use crate::select::{coordinate_text, range_text};
 use crate::wording::filters::pipeline_text;
 use crate::wording::value::{datatype_text, values_text};
 
@@ -90,7 +89,7 @@ fn dimension_line(
         notes.extend(shown_text(axis, dimension));
     }
     let count = axis.map(|axis| format!(" = {}", axis.length)).unwrap_or_default();
-    format!("{}{count} ;  // {}", in_line(&dimension_name(description.schema, number)), notes.join(", "))
+    format!("{}{count} ;  // {}", in_line(&description.schema.dimension_name(number)), notes.join(", "))
 }
 
 /// Returns the coordinates that the files show, if these are not the whole domain.
@@ -142,7 +141,7 @@ fn attribute_lines(lines: &mut IndentedLines, description: &Description<'_>, att
 
 fn dimension_lines(lines: &mut IndentedLines, description: &Description<'_>, number: usize) {
     let Some(dimension) = description.schema.dimensions.get(number) else { return };
-    let user_name = dimension_name(description.schema, number);
+    let user_name = description.schema.dimension_name(number);
     let name = in_line(&user_name);
     let along = match &description.cells {
         CellsSummary::Dense { .. } => name.clone(),
@@ -249,7 +248,7 @@ fn axes(description: &Description<'_>) -> String {
         CellsSummary::Sparse { .. } => "cells".to_owned(),
         CellsSummary::Dense { .. } => {
             let names: Vec<String> =
-                dimension_names(description.schema).take(MOST).map(|name| in_line(&name)).collect();
+                description.schema.dimension_names().take(MOST).map(|name| in_line(&name)).collect();
             let all = description.schema.dimensions.len();
             let more = (all > names.len()).then(|| format!("... ({all} in all)"));
             let names: Vec<String> = names.into_iter().chain(more).collect();

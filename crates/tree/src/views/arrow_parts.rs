@@ -7,6 +7,7 @@ use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, ValueBounds};
+use tilefs_select::Addressing;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::sparse::SparseSubarray;
@@ -15,7 +16,6 @@ use crate::fields::array_form::ArrayForm;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::shown::ShownViews;
 use crate::options::Extent;
-use crate::select::Addressing;
 use crate::views::arrow::arrow_of;
 use crate::views::parts::part_of;
 use crate::views::tables;

@@ -28,7 +28,7 @@ struct ReadHistory {
 }
 
 /// A chunk of the series.
-struct Chunk {
+struct ReadChunk {
     content: Arc<dyn Content>,
     /// Weak, because the series keeps the next chunk: strong references would form a cycle.
     series: Weak<ChunkSeries>,
@@ -69,7 +69,7 @@ impl ChunkSeries {
         let content = self.array.chunk(numbers)?.ok_or_else(|| Error::internal("a chunk outside of its grid"))?;
         // If chunks vary in size, their lengths are known only after reading cells, so they are not prefetched.
         match number.filter(|_| self.array.chunk_bytes().is_some()) {
-            Some(number) => Ok(Arc::new(Chunk { content, series: Arc::downgrade(self), number })),
+            Some(number) => Ok(Arc::new(ReadChunk { content, series: Arc::downgrade(self), number })),
             None => Ok(content),
         }
     }
@@ -118,7 +118,7 @@ fn push<T>(known: &mut VecDeque<T>, one: T) {
     known.push_back(one);
 }
 
-impl Content for Chunk {
+impl Content for ReadChunk {
     fn len(&self) -> u64 {
         self.content.len()
     }

@@ -16,7 +16,6 @@ use tilefs_format::schema::Dimension;
 use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
 use crate::fields::rasters::{self, Rasters};
-use crate::node::names::dimension_name;
 use crate::views::builder::FolderBuilder;
 use crate::views::view::only_dense;
 use crate::views::view::{Add, Job, Shown, View};
@@ -100,7 +99,7 @@ fn image_axes(fields: &FieldFolder) -> Vec<ImageAxis> {
             Some(Scalar::Unsigned(low)) => i128::from(*low),
             _ => 0,
         };
-        ImageAxis { name: dimension_name(schema, number).into_owned(), datatype: dimension.datatype, low, positions }
+        ImageAxis { name: schema.dimension_name(number).into_owned(), datatype: dimension.datatype, low, positions }
     };
     schema.dimensions.iter().enumerate().map(axis).collect()
 }
@@ -111,7 +110,7 @@ fn volume(fields: &FieldFolder, id: FieldId, field: Field) -> Result<(Column, Or
     let schema = fields.schema();
     let row_major = column(&*fields.subarray, id, field)?;
     let last = schema.dimensions.len().saturating_sub(1);
-    if dimension_name(schema, last).eq_ignore_ascii_case("x") {
+    if schema.dimension_name(last).eq_ignore_ascii_case("x") {
         return Ok((row_major, Order::RowMajor));
     }
     let values = fields.subarray.column_major_values(id)?;

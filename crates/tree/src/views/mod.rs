@@ -27,7 +27,6 @@ pub mod text_tables;
 pub mod tiff;
 pub mod view;
 pub mod zarr;
-pub mod zarr2;
 
 pub use view::View;
 
@@ -59,8 +58,9 @@ pub static VIEWS: &[&View] = &[
     &arrow::ARROW,
     &parquet::PARQUET,
     &parquet::PARQUET_MICROSECONDS,
+    &parquet::PARQUET_METADATA,
     &zarr::ZARR_VIEW,
-    &zarr2::ZARR2_VIEW,
+    &zarr::ZARR2_VIEW,
     &tiff::TIFF,
     &tiff::RASTER_METADATA,
     &images::FITS,

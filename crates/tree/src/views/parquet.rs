@@ -1,19 +1,21 @@
 //! `parquet/`: the table as a Parquet file, whole or in parts.
 
+use std::sync::Arc;
+
 use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
-use tilefs_export::parquet::{self, parquet};
+use tilefs_export::parquet::{self, PartsMetadata, parquet};
 use tilefs_format::error::Result;
 
-use crate::cells::FieldId;
+use crate::cells::{FieldId, MAX_PART_ROWS};
 use crate::fields::table_notes::notes;
 use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::parts::PARTS;
+use crate::views::parts::{PARTS, part_name, part_of};
 use crate::views::tables::{columns_with_fields, no_tables, note_fields};
 use crate::views::view::{Add, Job, Parts, Shown, Task, View, WebCommand};
 
@@ -62,6 +64,23 @@ pub static PARQUET_MICROSECONDS: View = View {
     ..View::PLAIN
 };
 
+/// The row groups of all parts, for readers of many files.
+///
+/// It is never listed, because programs that read all files of the folder as one table would take it for another one.
+pub static PARQUET_METADATA: View = View {
+    name: "Parquet, metadata of the parts",
+    folder: "parquet",
+    files: &["_metadata"],
+    media_type: "application/vnd.apache.parquet",
+    reader: "the row groups of all parquet/parts: Dask, pyarrow",
+    shown: Shown::Never,
+    fits: no_tables,
+    add: Add::OfArray(|builder, fields| {
+        builder.add_unlisted("_metadata", &PARQUET_METADATA, None, metadata_of_parts(fields));
+    }),
+    ..View::PLAIN
+};
+
 fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
     for id in fields.dimensions().chain(fields.attributes()) {
         let mut field = fields.describe(id);
@@ -83,18 +102,53 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
 fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
     let described = fields.clone();
     let file = fields.file(move |fields| {
-        let with_statistics = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
-            if let Some(id) = id {
-                column.statistics = fields.subarray.statistics(id)?;
-            }
-            Ok(column)
-        };
-        let columns = columns_with_fields(fields, Notation::Lists)?;
-        let columns = columns.into_iter().map(with_statistics).collect::<Result<Vec<_>>>()?;
-        let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
-        let notes = notes(fields, &mut columns);
+        let (columns, notes) = table(fields, change)?;
         let tiles = fields.subarray.tile_rows()?;
         Ok(parquet(&columns, tiles.as_deref(), notes)?.content)
+    });
+    file.described_by(move || xattrs::of_table(&described))
+}
+
+/// The columns of a table, and its metadata by key.
+type ColumnsAndNotes = (Vec<Column>, Vec<(String, String)>);
+
+/// Returns the columns of the table, each with what is known of its values, and the metadata of the table.
+fn table(fields: &FieldFolder, change: fn(Column) -> Column) -> Result<ColumnsAndNotes> {
+    let sorted_by = fields.subarray.sorted_by()?;
+    let with_statistics = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
+        if let Some(id) = id {
+            column.statistics = fields.subarray.statistics(id)?;
+            column.sort_rank = sorted_by.iter().position(|&sorted| id == FieldId::Dimension(sorted));
+        }
+        Ok(column)
+    };
+    let columns = columns_with_fields(fields, Notation::Lists)?;
+    let columns = columns.into_iter().map(with_statistics).collect::<Result<Vec<_>>>()?;
+    let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
+    let notes = notes(fields, &mut columns);
+    Ok((columns, notes))
+}
+
+/// Returns the metadata of all files in `parts/`.
+fn metadata_of_parts(fields: &FieldFolder) -> LazyFile {
+    let described = fields.clone();
+    let file = fields.file(move |fields| {
+        let mut starts = fields.subarray.part_starts(MAX_PART_ROWS)?;
+        if starts.is_empty() {
+            starts.push(0);
+        }
+        // Readers take the description of the rows from here, not from the parts.
+        let whole = table(fields, |column| column)?.1;
+        let (files, fields) = (starts.len(), fields.clone());
+        let metadata = PartsMetadata::new(files, move |number| {
+            let subarray = part_of(&fields.subarray, number, MAX_PART_ROWS)?;
+            let part = FieldFolder { subarray, ..fields.clone() };
+            let (columns, tiles) = (table(&part, |column| column)?.0, part.subarray.tile_rows()?);
+            let name = part_name(starts.get(number).copied().unwrap_or_default(), "parquet");
+            let (file, _) = parquet::parquet_file(&columns, tiles.as_deref(), whole.clone())?;
+            Ok((format!("{PARTS}/{name}"), file))
+        })?;
+        Ok(Arc::new(metadata))
     });
     file.described_by(move || xattrs::of_table(&described))
 }

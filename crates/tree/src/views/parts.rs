@@ -110,7 +110,8 @@ pub fn part_of(table: &Arc<dyn Subarray>, number: usize, most: u64) -> Result<Ar
     }
 }
 
-fn part_name(first: u64, ending: &str) -> String {
+/// Returns the name of a part that begins with this row, or has at most so many rows before it.
+pub fn part_name(first: u64, ending: &str) -> String {
     format!("{first:0DIGITS$}.{ending}")
 }
 

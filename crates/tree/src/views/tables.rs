@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use tilefs_export::column::computed::Notation;
-use tilefs_export::text::{Measured, TextRows};
+use tilefs_export::text::{Measured, Table};
 use tilefs_export::{Column, Forward};
 use tilefs_format::error::{Error, Result};
 
@@ -43,14 +43,14 @@ fn computed_table(fields: &FieldFolder) -> Option<&dyn ComputedTable> {
 }
 
 /// Like [`measured`], for a text of all columns.
-pub fn measured_table<T: TextRows>(fields: &FieldFolder, what: impl Display, table: Arc<T>) -> Result<Measured<T>> {
+pub fn measured_table(fields: &FieldFolder, what: impl Display, table: Arc<Table>) -> Result<Measured> {
     let digest = computed_table(fields).map_or(Ok(String::new()), ComputedTable::digest)?;
     measured(&*fields.subarray, format_args!("{what}{digest}"), table)
 }
 
 /// Measures rows of text, or restores the result of an earlier mount. `what` distinguishes them from other texts of the
 /// same rows.
-pub fn measured<T: TextRows>(subarray: &dyn Subarray, what: impl Display, table: Arc<T>) -> Result<Measured<T>> {
+pub fn measured(subarray: &dyn Subarray, what: impl Display, table: Arc<Table>) -> Result<Measured> {
     let saved = &subarray.array().context().saved;
     let key = subarray.saved_key()?.map(|key| key.of(what));
     let decode = |bytes: &[u8]| Measured::of_saved(table.clone(), bytes);

@@ -32,18 +32,12 @@ pub static TSV: View = View {
     }),
     parts: &[
         Parts {
-            folder: PARTS,
             about: "the table as text in files of a million rows (ENDINGS)",
-            ending: "tsv",
-            sizing: |_| Sizing::Cells,
-            make: |part| whole(part, Style::Tsv),
+            ..parts(PARTS, "tsv", |part| whole(part, Style::Tsv))
         },
         Parts {
-            folder: PARTS_WITHOUT_HEADER,
             about: "the same without names of columns: cat text/parts-without-header/*",
-            ending: "tsv",
-            sizing: |_| Sizing::Cells,
-            make: |part| text_file(part, Style::Tsv, Header::Hidden),
+            ..parts(PARTS_WITHOUT_HEADER, "tsv", |part| text_file(part, Style::Tsv, HeaderLine::Hidden))
         },
     ],
     commands: &[(Task::FirstRows, first_rows)],
@@ -66,36 +60,29 @@ pub static CSV: View = View {
         builder.add_with("cells.csv", &CSV, None, whole(fields, Style::Csv), listing);
     }),
     parts: &[
-        Parts {
-            folder: PARTS,
-            about: "",
-            ending: "csv",
-            sizing: |_| Sizing::Cells,
-            make: |part| whole(part, Style::Csv),
-        },
-        Parts {
-            folder: PARTS_WITHOUT_HEADER,
-            about: "",
-            ending: "csv",
-            sizing: |_| Sizing::Cells,
-            make: |part| text_file(part, Style::Csv, Header::Hidden),
-        },
+        parts(PARTS, "csv", |part| whole(part, Style::Csv)),
+        parts(PARTS_WITHOUT_HEADER, "csv", |part| text_file(part, Style::Csv, HeaderLine::Hidden)),
     ],
     ..View::PLAIN
 };
 
+/// Returns parts whose sizes depend on all cells.
+const fn parts(folder: &'static str, ending: &'static str, make: fn(&FieldFolder) -> LazyFile) -> Parts {
+    Parts { folder, about: "", ending, sizing: |_| Sizing::Cells, make }
+}
+
 /// Whether a text table begins with a row of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Header {
+enum HeaderLine {
     Shown,
     Hidden,
 }
 
 fn whole(fields: &FieldFolder, style: Style) -> LazyFile {
-    text_file(fields, style, Header::Shown)
+    text_file(fields, style, HeaderLine::Shown)
 }
 
-fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
+fn text_file(fields: &FieldFolder, style: Style, header: HeaderLine) -> LazyFile {
     let (from_front, described) = (fields.clone(), fields.clone());
     let file = fields.file(move |fields| {
         let table = text_table(fields, style, header)?;
@@ -104,18 +91,18 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
     file.with_forward(move || forward(&from_front, style, header)).described_by(move || xattrs::of_table(&described))
 }
 
-fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn Forward>> {
+fn forward(fields: &FieldFolder, style: Style, header: HeaderLine) -> Result<Box<dyn Forward>> {
     forward_by_rows(fields, move |fields, is_first| {
-        let header = if is_first { header } else { Header::Hidden };
+        let header = if is_first { header } else { HeaderLine::Hidden };
         Ok(Box::new(text::forward(text_table(fields, style, header)?)))
     })
 }
 
-fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<text::Table>> {
+fn text_table(fields: &FieldFolder, style: Style, header: HeaderLine) -> Result<Arc<text::Table>> {
     let columns = columns(fields, Notation::Texts)?;
     let made = match header {
-        Header::Shown => text::table(&columns, style),
-        Header::Hidden => text::table_without_header(&columns, style),
+        HeaderLine::Shown => text::table(&columns, style),
+        HeaderLine::Hidden => text::table_without_header(&columns, style),
     };
     Ok(made?.table)
 }

@@ -1,4 +1,5 @@
-//! `zarr/`: an array as a Zarr group, whose arrays are folders of chunks.
+//! `zarr/`: an array as a Zarr group, whose arrays are folders of chunks. `zarr2/`: the same for readers that support
+//! only version 2 of Zarr.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -6,7 +7,9 @@ use std::time::SystemTime;
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
-use tilefs_export::zarr::{self, Array, CHUNKS, METADATA};
+use tilefs_export::column::planar::with_channels;
+use tilefs_export::zarr::second::{self, ONLY_CHUNK};
+use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, ZarrVersion};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
@@ -20,16 +23,21 @@ use crate::node::listing::Sizing;
 use crate::node::names::OF_GROUPS;
 use crate::node::quoting::{literal, shell_word};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
-use crate::views::builder::FolderBuilder;
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::view::{Add, Job, Shown, Task, View};
 
-/// The name of the folder.
+/// The name of the folder of version 3.
 pub const ZARR: &str = "zarr";
+
+/// The name of the folder of version 2.
+pub const ZARR2: &str = "zarr2";
 
 /// The name under which a group records why it is not annotated data.
 pub const ANNOTATED: &str = "AnnData";
+
+/// The name under which a group records why adjacent samples have no axis of their own.
+const CHANNELS: &str = "channels";
 
 /// Maximum number of listed chunks along an axis; the others are found by name.
 const MAX_LISTED: u64 = 1 << 18;
@@ -44,29 +52,60 @@ pub static ZARR_VIEW: View = View {
     job: Some(Job::new(12, "Chunks on many cores: dask, xarray, Zarr")),
     holds_values: true,
     shown: Shown::With("zarr"),
-    add: Add::Whole(add),
+    add: Add::Whole(|builder, fields, is_slice| {
+        let form = form(fields, is_slice);
+        for id in fields.attributes().chain(fields.dimensions()) {
+            let field = fields.describe(id);
+            if let Err(reason) = form.map_or(zarr::check as fn(&_) -> _, |form| form.check)(&field) {
+                builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
+            }
+        }
+        builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW, folder(fields, is_slice, ZarrVersion::Third));
+    }),
     commands: &[(Task::Chunks, open)],
     ..View::PLAIN
 };
 
-/// Adds the Zarr group of an array, or of a slice of it: a whole array in the form of its domain, everything else as a
-/// group of columns.
-fn add(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
-    let form = fields.form.zarr.filter(|_| !is_slice);
-    for id in fields.attributes().chain(fields.dimensions()) {
-        let field = fields.describe(id);
-        if let Err(reason) = form.map_or(zarr::check as fn(&_) -> _, |form| form.check)(&field) {
-            builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
-        }
+/// The same group in version 2: the same chunks, described by other files.
+pub static ZARR2_VIEW: View = View {
+    name: "Zarr, version 2",
+    folder: ZARR2,
+    files: &[second::GROUP],
+    reader: "the same in version 2 of Zarr: zarr-python before 3, anndata before 0.11, GDAL",
+    job: Some(Job::new(13, "The same for Zarr 2: older anndata, xarray, GDAL")),
+    holds_values: true,
+    shown: Shown::WithAll,
+    add: Add::Whole(|builder, fields, is_slice| {
+        let folder = folder(fields, is_slice, ZarrVersion::Second);
+        builder.add_unlisted_whole(ZARR2, second::GROUP, &ZARR2_VIEW, folder);
+    }),
+    ..View::PLAIN
+};
+
+/// Returns the name of the folder of a version.
+fn name_of(version: ZarrVersion) -> &'static str {
+    match version {
+        ZarrVersion::Second => ZARR2,
+        ZarrVersion::Third => ZARR,
     }
+}
+
+/// Returns the form of an array: a whole array is in the form of its domain, everything else a group of columns.
+fn form(fields: &FieldFolder, is_slice: bool) -> Option<ZarrForm> {
+    fields.form.zarr.filter(|_| !is_slice)
+}
+
+/// Returns the folder of the Zarr group of an array, or of a slice of it.
+fn folder(fields: &FieldFolder, is_slice: bool, version: ZarrVersion) -> Arc<dyn Folder> {
+    let form = form(fields, is_slice);
     let this = fields.clone();
-    let make = move || Ok(group_folder(&Arc::new(group(&this, form)?), this.modified));
+    let samples = fields.form.samples.filter(|_| !is_slice);
+    let make = move || Ok(group_folder(&Arc::new(group(&this, form, samples)?), version, this.modified));
     let whole = Arc::new(LazyFolder::new(fields.modified, make));
-    let folder: Arc<dyn Folder> = match fields.schema().is_sparse() {
-        true => Arc::new(ZarrOfTable { fields: fields.clone(), is_annotated: form.is_some(), whole }),
+    match fields.schema().is_sparse() {
+        true => Arc::new(ZarrOfTable { fields: fields.clone(), version, is_annotated: form.is_some(), whole }),
         false => whole,
-    };
-    builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW, folder);
+    }
 }
 
 fn open(finder: &FileFinder<'_>) -> Option<Command> {
@@ -88,6 +127,7 @@ fn open(finder: &FileFinder<'_>) -> Option<Command> {
 /// of an array counts the rows.
 struct ZarrOfTable {
     fields: FieldFolder,
+    version: ZarrVersion,
     /// Whether it may be in AnnData's form, which is not known before its rows are counted.
     is_annotated: bool,
     whole: Arc<LazyFolder>,
@@ -113,15 +153,15 @@ impl Folder for ZarrOfTable {
             return self.whole.lookup(name);
         }
         let outline = self.outline(rows)?;
-        if name == METADATA {
-            let (fields, text) = (self.fields.clone(), outline.own_metadata());
+        let is_member = outline.members.iter().any(|(member, _)| member == name);
+        if let Some(&file) = self.version.files_of_group().iter().find(|file| **file == name) {
+            let (fields, outline) = (self.fields.clone(), zarr::Node::Group(Arc::new(outline)));
             let make = move || match Self::uncounted_rows(&fields)? {
-                Some(_) => Ok((text.clone(), false)),
-                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None)?)).metadata(), true)),
+                Some(_) => Ok((outline.own_text(file), false)),
+                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None, None)?)).text(file), true)),
             };
             return Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified(), make)))));
         }
-        let is_member = outline.members.iter().any(|(member, _)| member == name);
         let member =
             || UncountedMember { fields: self.fields.clone(), whole: self.whole.clone(), name: name.to_owned() };
         Ok(is_member.then(|| Node::Folder(Arc::new(member()))))
@@ -132,10 +172,9 @@ impl Folder for ZarrOfTable {
         if self.is_annotated {
             return Ok(Vec::new());
         }
-        let about = Entry { name: METADATA.to_owned(), kind: EntryKind::File };
         let members = self.outline(rows)?.members;
         let members = members.into_iter().map(|(name, _)| Entry { name, kind: EntryKind::Folder });
-        Ok([about].into_iter().chain(members).collect())
+        Ok(files_of_group(self.version).chain(members).collect())
     }
 
     fn modified(&self) -> SystemTime {
@@ -181,13 +220,24 @@ impl Folder for UncountedMember {
     }
 }
 
-/// Returns the group of an array, with the reason why it is not in this form.
-fn group(fields: &FieldFolder, form: Option<ZarrForm>) -> Result<zarr::Group> {
+/// Returns the group of an array, with the reason why it is not in this form. `samples` adjacent values of a pixel have an
+/// axis of their own.
+fn group(fields: &FieldFolder, form: Option<ZarrForm>, samples: Option<u64>) -> Result<zarr::Group> {
     let reason = match form.map(|form| (form.make)(fields.subarray.array())).transpose()? {
         Some(Ok(group)) => return Ok(group),
         Some(Err(reason)) => Some(reason),
         None => None,
     };
+    if let Some(samples) = samples {
+        return Ok(match with_channels(columns(fields)?, samples) {
+            Ok(columns) => zarr::zarr(&columns),
+            Err(reason) => {
+                let mut group = zarr::zarr(&columns(fields)?);
+                group.leave_out(CHANNELS, reason.to_string());
+                group
+            }
+        });
+    }
     let mut group = zarr::zarr(&columns(fields)?);
     if let Some(reason) = reason {
         group.leave_out(ANNOTATED, reason.to_string());
@@ -238,40 +288,84 @@ fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
     })
 }
 
+/// Lists the files that describe a group.
+fn files_of_group(version: ZarrVersion) -> impl Iterator<Item = Entry> {
+    version.files_of_group().iter().map(|&name| Entry { name: name.to_owned(), kind: EntryKind::File })
+}
+
 /// Returns the folder of a group, with everything in it.
-pub(crate) fn group_folder(group: &Arc<zarr::Group>, modified: SystemTime) -> FixedFolder {
-    let mut folder = FixedFolder::new(modified);
-    let this = zarr::Node::Group(group.clone());
-    folder.add_file(METADATA, LazyFile::text(modified, move || Ok(this.metadata())));
+pub(crate) fn group_folder(group: &Arc<zarr::Group>, version: ZarrVersion, modified: SystemTime) -> FixedFolder {
+    let mut folder = described(&zarr::Node::Group(group.clone()), version, modified);
     for (name, member) in &group.members {
         match member {
-            zarr::Node::Group(inner) => folder.add_folder(name, group_folder(inner, modified)),
-            zarr::Node::Array(array) => folder.add_folder(name, array_folder(array, modified)),
+            zarr::Node::Group(inner) => folder.add_folder(name, group_folder(inner, version, modified)),
+            zarr::Node::Array(array) => folder.add(name, Node::Folder(array_folder(array, version, modified))),
         }
     }
     folder
 }
 
-fn array_folder(array: &Arc<Array>, modified: SystemTime) -> FixedFolder {
+/// Returns a folder of the files that describe a group or an array.
+fn described(node: &zarr::Node, version: ZarrVersion, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
-    let this = zarr::Node::Array(array.clone());
-    folder.add_file(METADATA, LazyFile::text(modified, move || Ok(this.metadata())));
-    folder.add(CHUNKS, ChunkFolder::node(&Arc::new(ChunkSeries::new(array.clone())), Vec::new(), modified));
+    for &file in node.files(version) {
+        let node = node.clone();
+        folder.add_file(file, LazyFile::text(modified, move || Ok(node.text(file))));
+    }
     folder
+}
+
+fn array_folder(array: &Arc<Array>, version: ZarrVersion, modified: SystemTime) -> Arc<dyn Folder> {
+    let mut files = described(&zarr::Node::Array(array.clone()), version, modified);
+    let chunks = ChunkFolder::node(&Arc::new(ChunkSeries::new(array.clone())), Vec::new(), modified);
+    match (version, chunks) {
+        (ZarrVersion::Second, Node::Folder(chunks)) => return Arc::new(ChunksBesideFiles { files, chunks }),
+        (ZarrVersion::Second, only) => files.add(ONLY_CHUNK, only),
+        (ZarrVersion::Third, chunks) => files.add(CHUNKS, chunks),
+    }
+    Arc::new(files)
+}
+
+/// The folder of an array in version 2, which has no folder of its own for the chunks.
+struct ChunksBesideFiles {
+    files: FixedFolder,
+    chunks: Arc<dyn Folder>,
+}
+
+impl Folder for ChunksBesideFiles {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        match self.files.lookup(name)? {
+            None => self.chunks.lookup(name),
+            file => Ok(file),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        Ok(self.files.list()?.into_iter().chain(self.chunks.list()?).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.files.modified()
+    }
+
+    fn memory(&self) -> usize {
+        self.files.memory()
+    }
 }
 
 /// A TileDB group as a Zarr group, whose members are those of its own folder.
 pub struct ZarrOfMembers<M> {
     members: Arc<dyn Folder>,
     metadata: Arc<M>,
+    version: ZarrVersion,
     /// The reason why it is not annotated data, if that could be expected.
     not_annotated: Option<String>,
 }
 
 impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> ZarrOfMembers<M> {
     /// Creates the group; `members` is the folder of the TileDB group.
-    pub fn new(members: Arc<dyn Folder>, metadata: M) -> Self {
-        ZarrOfMembers { members, metadata: Arc::new(metadata), not_annotated: None }
+    pub fn new(members: Arc<dyn Folder>, metadata: M, version: ZarrVersion) -> Self {
+        ZarrOfMembers { members, metadata: Arc::new(metadata), version, not_annotated: None }
     }
 
     /// Records the reason why it is not annotated data, if there is one.
@@ -283,30 +377,44 @@ impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> ZarrOfMembers<M> 
 
 impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOfMembers<M> {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if name == METADATA {
-            let metadata = self.metadata.clone();
-            let reason = self.not_annotated.clone();
-            let text = move || {
-                let left_out = reason.as_deref().map(|reason| (ANNOTATED, reason));
-                Ok(zarr::of_group(&meta::for_formats(&*metadata()?), left_out))
-            };
-            return Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified(), text)))));
+        let (metadata, reason) = (self.metadata.clone(), self.not_annotated.clone());
+        if let Some(file) =
+            file_of_group(name, self.version, self.modified(), move || Ok((metadata()?, reason.clone())))
+        {
+            return Ok(Some(file));
         }
         match self.members.lookup(name)? {
-            Some(Node::Folder(member)) if !OF_GROUPS.contains(&name) => member.lookup(ZARR),
+            Some(Node::Folder(member)) if !OF_GROUPS.contains(&name) => member.lookup(name_of(self.version)),
             _ => Ok(None),
         }
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        let about = Entry { name: METADATA.to_owned(), kind: EntryKind::File };
         let members = self.members.list()?.into_iter().filter(|entry| !OF_GROUPS.contains(&entry.name.as_str()));
-        Ok([about].into_iter().chain(members).collect())
+        Ok(files_of_group(self.version).chain(members).collect())
     }
 
     fn modified(&self) -> SystemTime {
         self.members.modified()
     }
+}
+
+/// Returns the file of this name that describes a TileDB group, if there is one. `read` returns the metadata of the
+/// group, and the reason why it is not annotated data, if that could be expected.
+pub(crate) fn file_of_group(
+    name: &str,
+    version: ZarrVersion,
+    modified: SystemTime,
+    read: impl Fn() -> Result<(Arc<Metadata>, Option<String>)> + Send + Sync + 'static,
+) -> Option<Node> {
+    let &file = version.files_of_group().iter().find(|file| **file == name)?;
+    let text = move || {
+        let (metadata, reason) = read()?;
+        let left_out = reason.as_deref().map(|reason| (ANNOTATED, reason));
+        let group = zarr::of_group(&meta::for_formats(&metadata), left_out);
+        Ok(zarr::Node::Group(Arc::new(group)).own_text(file))
+    };
+    Some(Node::File(Arc::new(LazyFile::text(modified, text))))
 }
 
 /// The folder of the chunks of an array whose numbers begin with `numbers`.

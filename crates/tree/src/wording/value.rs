@@ -3,12 +3,12 @@
 use serde_json::map::Entry;
 use serde_json::{Map, Value, json};
 use tilefs_export::number;
-use tilefs_export::text::time;
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::hex::hex;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
+use tilefs_format::time_text;
 
-use crate::node::hex::hex;
 use crate::node::quoting::quoted;
 
 /// Formats consecutive values of one type: `1, 2, 3`, `"text"`, `0x00ff`. Beyond `most` values or characters, dots
@@ -71,7 +71,7 @@ fn number_text(datatype: Datatype, bytes: &[u8]) -> String {
     let mut text = String::new();
     match Scalar::parse(datatype, bytes) {
         Ok(Scalar::Signed(count)) if datatype.time_unit().is_some() => {
-            time::print(datatype, count, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
+            time_text::print(datatype, count, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
             text
         }
         _ => number::text(datatype, bytes).unwrap_or_default(),

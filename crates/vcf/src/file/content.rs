@@ -30,7 +30,7 @@ impl VariantText {
     pub fn content(self: Arc<Self>, remark: &Arc<OnceLock<String>>) -> Result<Arc<dyn Content>> {
         let (head, owner) = (self.head()?, self.indexes().new_owner());
         let saved = &self.dataset.data.context().saved;
-        let key = self.dataset.saved_key(self.description(), &head)?;
+        let key = self.dataset.saved_key(self.description(), &self.identity()?)?;
         let encode = |(pieces, length): &(Vec<TextPiece>, u64)| encode(pieces, *length);
         let (pieces, length) = saved.get_or_make(key, |bytes| self.decode(bytes), encode, || self.measure(owner))?;
         if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {

@@ -1,4 +1,5 @@
-//! The records of a VCF or BCF file of a dataset, of one sample or of several merged samples, as the bytes of the file.
+//! The records of a VCF or BCF file of a dataset, of one sample or of several merged samples, as the bytes of the file;
+//! and those of PLINK's files of merged samples.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +16,8 @@ use crate::dataset::spans::{FileSamples, SelectedRegions};
 use crate::header::Header;
 use crate::layout::PositionWindow;
 use crate::line::Line;
-use crate::merge::{FileRecord, MergedFile, MergedLines, Merger};
+use crate::merge::{FileRecord, LineRule, MergedFile, MergedLines, Merger};
+use crate::plink::{self, BED_HEAD};
 
 /// Bytes that most lines have at least, for memory.
 const LEAST_LINE: usize = 32;
@@ -27,6 +29,10 @@ pub enum Encoding {
     Text,
     /// BCF. Files in BCF are always in BGZF.
     Bcf,
+    /// The genotypes of sites with one alternative allele, for PLINK.
+    Bed,
+    /// These sites.
+    Bim,
 }
 
 /// The records of some samples as the bytes of a file. Memory: the header and the name of each sample; while lines are
@@ -34,6 +40,7 @@ pub enum Encoding {
 pub struct VariantText {
     pub(super) dataset: Arc<VariantDataset>,
     lines: RecordLines,
+    encoding: Encoding,
     /// The header of the BCF file, if it is one.
     pub(super) bcf: Option<BcfHeader>,
     pub(super) samples: Vec<Sample>,
@@ -127,6 +134,7 @@ impl VariantText {
         dataset: Arc<VariantDataset>,
         samples: &[Sample],
         is_all: bool,
+        rule: LineRule,
         regions: Option<&[WrittenRegion]>,
         encoding: Encoding,
     ) -> Result<Self> {
@@ -135,7 +143,7 @@ impl VariantText {
             .iter()
             .zip(headers)
             .map(|(sample, header)| MergedFile { header, sample: sample.has_column().then(|| sample.name.clone()) });
-        let lines = RecordLines::Merged(Merger::new(files.collect())?);
+        let lines = RecordLines::Merged(Merger::new(files.collect(), rule)?);
         Self::new(dataset, lines, samples, is_all, regions, encoding)
     }
 
@@ -155,13 +163,13 @@ impl VariantText {
             None => file.spans_of_all()?,
         };
         let bcf = match encoding {
-            Encoding::Text => None,
+            Encoding::Text | Encoding::Bed | Encoding::Bim => None,
             Encoding::Bcf => {
                 let more = file.unnamed_contigs(&spans, selected.is_none())?;
                 Some(BcfHeader::new(&lines.head()?, &more).in_array(dataset.data.path())?)
             }
         };
-        Ok(VariantText { dataset, lines, bcf, samples: samples.to_vec(), is_all, cells, selected, spans })
+        Ok(VariantText { dataset, lines, encoding, bcf, samples: samples.to_vec(), is_all, cells, selected, spans })
     }
 
     /// Sets the remark, if there is one, about a file with records in these spans.
@@ -178,9 +186,19 @@ impl VariantText {
 
     /// Returns the bytes before the records.
     pub(super) fn head(&self) -> Result<Vec<u8>> {
-        match &self.bcf {
-            Some(header) => Ok(header.bytes().to_vec()),
-            None => self.lines.head(),
+        match (&self.bcf, self.encoding) {
+            (Some(header), _) => Ok(header.bytes().to_vec()),
+            (None, Encoding::Bed) => Ok(BED_HEAD.to_vec()),
+            (None, Encoding::Bim) => Ok(Vec::new()),
+            (None, Encoding::Text | Encoding::Bcf) => self.lines.head(),
+        }
+    }
+
+    /// Returns the header on which the records depend, and the names of the samples.
+    pub(super) fn identity(&self) -> Result<Vec<u8>> {
+        match self.encoding {
+            Encoding::Text | Encoding::Bcf => self.head(),
+            Encoding::Bed | Encoding::Bim => self.lines.head(),
         }
     }
 
@@ -199,12 +217,18 @@ impl VariantText {
     fn text_of(&self, records: &WindowRecords, keys: &[RecordKey]) -> Result<Vec<u8>> {
         let mut text = Vec::with_capacity(keys.len().saturating_mul(LEAST_LINE));
         let mut lines = self.lines.maker();
+        let columns = self.samples.iter().filter(|sample| sample.has_column()).count();
         let mut bcf = self.bcf.as_ref().map(BcfRecords::new);
         let made = self.cells.for_each_position(records, keys, |at_position| {
             cancellation::check()?;
-            lines.for_each_line(at_position, |line| match &mut bcf {
-                Some(bcf) => bcf.append(line, &mut text),
-                None => line.append(&mut text),
+            lines.for_each_line(at_position, |line| match (&mut bcf, self.encoding) {
+                (Some(bcf), _) => bcf.append(line, &mut text),
+                (None, Encoding::Bed) => plink::append_genotypes(line, columns, &mut text),
+                (None, Encoding::Bim) => {
+                    plink::append_site(line, &mut text);
+                    Ok(())
+                }
+                (None, Encoding::Text | Encoding::Bcf) => line.append(&mut text),
             })
         });
         made.in_array(self.dataset.data.path())?;
@@ -229,8 +253,19 @@ impl VariantText {
 
     /// Describes which records of the dataset these are, and their encoding.
     pub(super) fn description(&self) -> String {
-        let kind = if matches!(self.lines, RecordLines::Merged(_)) { "merged" } else { "separate" };
-        let encoding = if self.bcf.is_some() { "bcf " } else { "" };
+        let kind = match &self.lines {
+            RecordLines::Separate { .. } => "separate",
+            RecordLines::Merged(merger) => match merger.rule() {
+                LineRule::SharedAllele => "merged",
+                LineRule::SameKind => "multiallelic",
+            },
+        };
+        let encoding = match self.encoding {
+            Encoding::Text => "",
+            Encoding::Bcf => "bcf ",
+            Encoding::Bed => "bed ",
+            Encoding::Bim => "bim ",
+        };
         let mut digest = Sha256::new();
         self.spans.iter().for_each(|span| digest.update(format!("{span:?}")));
         format!("{encoding}{kind} {:?}", digest.finalize())

@@ -6,10 +6,14 @@
 /// The kinds of variants of a record, as far as merging needs them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Kinds {
+    /// An alternative allele replaces one base by another.
+    pub has_single: bool,
     /// An alternative allele replaces one or more bases by as many others.
     pub has_substitution: bool,
     /// An alternative allele inserts or deletes bases.
     pub has_indel: bool,
+    /// An alternative allele is a symbol, a breakend, or replaces bases by another number of bases.
+    pub has_complex: bool,
     /// An alternative allele is a variant. `<NON_REF>` and `<*>` stand for any allele, and are not variants.
     pub has_variant: bool,
 }
@@ -22,9 +26,11 @@ impl Kinds {
         for other in others {
             match kind(reference, other) {
                 AlleleKind::Reference => continue,
+                AlleleKind::Single => (kinds.has_single, kinds.has_substitution) = (true, true),
                 AlleleKind::Substitution => kinds.has_substitution = true,
                 AlleleKind::Indel => kinds.has_indel = true,
-                AlleleKind::Other => {}
+                AlleleKind::Complex => kinds.has_complex = true,
+                AlleleKind::Spanning => {}
             }
             kinds.has_variant = true;
         }
@@ -35,17 +41,20 @@ impl Kinds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AlleleKind {
     Reference,
+    Single,
     Substitution,
     Indel,
-    Other,
+    /// `*`: the base is missing because of a deletion that begins before it.
+    Spanning,
+    Complex,
 }
 
 /// Returns the kind of an alternative allele.
 fn kind(reference: &[u8], other: &[u8]) -> AlleleKind {
     match other {
-        b"*" => return AlleleKind::Other,
+        b"*" => return AlleleKind::Spanning,
         b"<X>" | b"<*>" | b"<NON_REF>" => return AlleleKind::Reference,
-        [b'<' | b'[' | b']', ..] | [.., b'[' | b']'] => return AlleleKind::Other,
+        [b'<' | b'[' | b']', ..] | [.., b'[' | b']'] => return AlleleKind::Complex,
         [b'.' | b'X'] if reference.len() == 1 => return AlleleKind::Reference,
         _ => {}
     }
@@ -60,9 +69,10 @@ fn kind(reference: &[u8], other: &[u8]) -> AlleleKind {
     let (reference, other) = (&reference[..reference.len() - behind], &other[..other.len() - behind]);
     let is_anchored = || reference.last().zip(other.last()).is_some_and(|pair| same(&pair));
     match (reference.len(), other.len()) {
+        (1, 1) => AlleleKind::Single,
         (length, other_length) if length == other_length => AlleleKind::Substitution,
         (1, _) | (_, 1) if is_anchored() => AlleleKind::Indel,
-        _ => AlleleKind::Other,
+        _ => AlleleKind::Complex,
     }
 }
 
@@ -211,20 +221,24 @@ mod tests {
 
     #[test]
     fn records_have_the_kinds_of_their_alleles() {
-        let of = |has_substitution, has_indel, has_variant| Kinds { has_substitution, has_indel, has_variant };
-        for none in ["A", "A,<NON_REF>", "A,<*>", "AC,<NON_REF>", "A,X", "A,A", "AC,ac"] {
-            assert_eq!(kinds(none), of(false, false, false), "{none}");
+        let none = Kinds::default();
+        let variant = Kinds { has_variant: true, ..none };
+        let substitution = Kinds { has_substitution: true, ..variant };
+        let single = Kinds { has_single: true, ..substitution };
+        let expected = [
+            (none, &["A", "A,<NON_REF>", "A,<*>", "AC,<NON_REF>", "A,X", "A,A", "AC,ac"][..]),
+            (single, &["A,C", "AC,AG", "ACG,ATG", "A,<NON_REF>,C", "A,*,C"]),
+            (substitution, &["AC,GT", "TAC,TTA"]),
+            (Kinds { has_indel: true, ..variant }, &["A,AC", "ACC,A", "ACC,AC", "ATG,AG", "AC,ATC", "A,TA"]),
+            (Kinds { has_complex: true, ..variant }, &["A,<DEL>", "A,A[1:5[", "A,]1:5]A", "ACG,TT"]),
+            (variant, &["A,*"]),
+            (Kinds { has_indel: true, ..single }, &["AC,A,AG"]),
+        ];
+        for (wanted, records) in expected {
+            for alleles in records {
+                assert_eq!(kinds(alleles), wanted, "{alleles}");
+            }
         }
-        for snp in ["A,C", "AC,AG", "ACG,ATG", "A,<NON_REF>,C", "AC,GT", "TAC,TTA"] {
-            assert_eq!(kinds(snp), of(true, false, true), "{snp}");
-        }
-        for indel in ["A,AC", "ACC,A", "ACC,AC", "ATG,AG", "AC,ATC", "A,TA"] {
-            assert_eq!(kinds(indel), of(false, true, true), "{indel}");
-        }
-        for other in ["A,<DEL>", "A,*", "A,A[1:5[", "A,]1:5]A", "ACG,TT"] {
-            assert_eq!(kinds(other), of(false, false, true), "{other}");
-        }
-        assert_eq!(kinds("AC,A,AG"), of(true, true, true));
     }
 
     fn union(records: &[&str]) -> (Vec<String>, Vec<Vec<usize>>) {

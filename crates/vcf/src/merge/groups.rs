@@ -1,10 +1,15 @@
-//! Groups the records of one position into lines, like `bcftools merge -m none`, release 1.16.
+//! Groups the records of one position into lines, like `bcftools merge`, release 1.16, with or without `-m none`.
 //!
 //! Each round makes one line. It unites the alleles of the remaining records file by file: those of the first record,
-//! then those of each record with an alternative allele that the union already has. The line takes from each file the
-//! first record with the most frequent alternative allele. Insertions and deletions wait until no record that replaces
-//! bases is left. A record without a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and
-//! those with the same symbol.
+//! then those of each record that [`LineRule`] lets join. The line takes from each file the first record with the most
+//! frequent alternative allele. Insertions and deletions wait until no record that replaces bases is left.
+//!
+//! By [`LineRule::SharedAllele`], a record joins if the union already has an alternative allele of it. A record without
+//! a variant (`<NON_REF>`, or no alternative allele) joins records of its kind, and those with the same symbol.
+//!
+//! By [`LineRule::SameKind`], all records with the same reference join. From a file that has no record with the most
+//! frequent allele, the line takes the first one of the same kind: one that replaces a base if any remaining record
+//! replaces bases, one that inserts or deletes if any does, or one without a variant.
 //!
 //! If a file has several records at the position, the one whose variant most files share comes first.
 
@@ -16,6 +21,15 @@ use tilefs_format::error::{Error, Result};
 use tilefs_threads::cancellation;
 
 use super::alleles::{Kinds, Union, shared_end};
+
+/// The rule by which records become one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineRule {
+    /// Records that share an alternative allele, as by `bcftools merge -m none`.
+    SharedAllele,
+    /// Records with variants of the same kind, as by `bcftools merge`: a line may have alleles of different records.
+    SameKind,
+}
 
 /// One of the records at a position.
 #[derive(Debug)]
@@ -49,7 +63,7 @@ pub(super) struct GroupedRecord {
 ///
 /// # Errors
 /// [`Error::Cancelled`] if the reader has given up; other failures are bugs.
-pub(super) fn groups<'a>(candidates: &[Candidate<'a>]) -> Result<Vec<LineGroup<'a>>> {
+pub(super) fn groups<'a>(candidates: &[Candidate<'a>], rule: LineRule) -> Result<Vec<LineGroup<'a>>> {
     let are_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
     if let Some(first) = candidates.first().filter(|_| are_alike)
         && let Some(group) = one_line(candidates.len(), &first.alleles)
@@ -69,7 +83,7 @@ pub(super) fn groups<'a>(candidates: &[Candidate<'a>]) -> Result<Vec<LineGroup<'
         // position.
         cancellation::check()?;
         union.clear();
-        let group = next_line(candidates, &mut written, &left, &mut union)?;
+        let group = next_line(candidates, rule, &mut written, &left, &mut union)?;
         let done: HashSet<usize> = group.members.iter().map(|member| member.record).collect();
         left.retain(|record| !done.contains(record));
         groups.push(group);
@@ -104,20 +118,20 @@ struct Written {
 /// Returns the next line made of the remaining records.
 fn next_line(
     candidates: &[Candidate<'_>],
+    rule: LineRule,
     written: &mut [Written],
     left: &[usize],
     union: &mut Union,
 ) -> Result<LineGroup<'static>> {
-    let lost = || Error::internal("a record that belongs to no line");
-    let has_substitution = left.iter().any(|&record| written[record].kinds.has_substitution);
+    let remaining = RemainingKinds::of(left.iter().map(|&record| written[record].kinds));
     // The records in the union, with the numbers of their alleles.
     let mut united: Vec<GroupedRecord> = Vec::new();
     for &record in left {
         let Written { alleles: own, kinds } = &mut written[record];
         let alleles: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
-        let fits = union.is_empty()
-            || (union.has_reference_of(&alleles) && (!kinds.has_variant || union.shares_alternative(&alleles)));
-        let waits = kinds.has_indel && !kinds.has_substitution && has_substitution;
+        let is_allowed = || rule == LineRule::SameKind || !kinds.has_variant || union.shares_alternative(&alleles);
+        let fits = union.is_empty() || (union.has_reference_of(&alleles) && is_allowed());
+        let waits = kinds.has_indel && !kinds.has_substitution && remaining.has_substitution;
         if fits && !waits {
             let mut map = Vec::new();
             if union.add(&alleles, &mut map) {
@@ -128,20 +142,27 @@ fn next_line(
     }
     let wanted = union.most_frequent();
     let mut members: Vec<GroupedRecord> = Vec::new();
-    for member in united {
-        let is_wanted = match wanted {
-            Some(wanted) => member.map.contains(&wanted),
-            None => true,
-        };
-        let file = |member: &GroupedRecord| candidates[member.record].file;
-        if is_wanted && members.last().is_none_or(|last| file(last) != file(&member)) {
-            members.push(member);
+    let file = |member: &GroupedRecord| candidates[member.record].file;
+    let mut united = united.into_iter().peekable();
+    while let Some(first) = united.next() {
+        let mut of_file = vec![first];
+        while let Some(next) = united.next_if(|next| file(next) == file(&of_file[0])) {
+            of_file.push(next);
         }
+        let has_wanted = |member: &GroupedRecord| wanted.is_none_or(|wanted| member.map.contains(&wanted));
+        let joins =
+            |member: &GroupedRecord| rule == LineRule::SameKind && remaining.joins(written[member.record].kinds);
+        let taken = of_file.iter().position(has_wanted).or_else(|| of_file.iter().position(joins));
+        members.extend(taken.map(|place| of_file.swap_remove(place)));
     }
     if members.is_empty() {
-        return Err(lost());
+        return Err(Error::internal("a record that belongs to no line"));
     }
-    // The line only has the alleles of its members.
+    line_of(members, union)
+}
+
+/// Returns the line of some records, which has only the alleles that they have.
+fn line_of(mut members: Vec<GroupedRecord>, union: &Union) -> Result<LineGroup<'static>> {
     let mut is_used = vec![false; union.len()];
     let all = members.iter().flat_map(|member| &*member.map);
     all.for_each(|&number| is_used.get_mut(number).into_iter().for_each(|is_used| *is_used = true));
@@ -154,13 +175,42 @@ fn next_line(
         })
         .collect();
     for number in members.iter_mut().flat_map(|member| Rc::make_mut(&mut member.map)) {
-        *number = numbers.get(*number).copied().ok_or_else(lost)?;
+        *number = numbers.get(*number).copied().ok_or_else(|| Error::internal("an allele that is in no line"))?;
     }
     let used = (0..union.len()).filter(|&number| is_used[number]);
     let alleles: Vec<&[u8]> = used.map(|number| union.allele(number)).collect();
     let shared = shared_end(&alleles);
     let own = |allele: &&[u8]| Cow::Owned(allele.get(..allele.len() - shared).unwrap_or_default().to_vec());
     Ok(LineGroup { members, alleles: alleles.iter().map(own).collect() })
+}
+
+/// The kinds of all records at a position that are in no line yet.
+#[derive(Default)]
+struct RemainingKinds {
+    has_substitution: bool,
+    has_indel: bool,
+    /// A record has no variant.
+    has_reference: bool,
+}
+
+impl RemainingKinds {
+    fn of(kinds: impl Iterator<Item = Kinds>) -> Self {
+        kinds.fold(RemainingKinds::default(), |all, own| RemainingKinds {
+            has_substitution: all.has_substitution || own.has_substitution,
+            has_indel: all.has_indel || own.has_indel,
+            has_reference: all.has_reference || !own.has_variant,
+        })
+    }
+
+    /// Returns whether a record without the most frequent allele joins the line, by [`LineRule::SameKind`]. Like
+    /// bcftools, lets records that replace several bases join only with that allele, and symbols only next to records
+    /// without a variant.
+    fn joins(&self, own: Kinds) -> bool {
+        !own.has_variant
+            || self.has_substitution && own.has_single
+            || self.has_indel && own.has_indel
+            || self.has_reference && (own.has_indel || own.has_complex)
+    }
 }
 
 /// A variant of some files: records with the same alleles in the same order.
@@ -255,6 +305,10 @@ mod tests {
 
     /// Makes lines from records given as `file:alleles`; each line is shown as its alleles and its records.
     fn lines(records: &[&str]) -> Vec<String> {
+        lines_by(LineRule::SharedAllele, records)
+    }
+
+    fn lines_by(rule: LineRule, records: &[&str]) -> Vec<String> {
         let candidates = records.iter().map(|record| {
             let (file, alleles) = record.split_once(':').unwrap();
             let alleles = alleles.split(',').map(str::as_bytes).collect();
@@ -266,7 +320,7 @@ mod tests {
             let alleles = String::from_utf8(group.alleles.join(&b","[..])).unwrap();
             format!("{alleles} {}", members.collect::<Vec<_>>().join(" "))
         };
-        groups(&candidates).unwrap().into_iter().map(line).collect()
+        groups(&candidates, rule).unwrap().into_iter().map(line).collect()
     }
 
     #[test]
@@ -304,5 +358,18 @@ mod tests {
         // Variants with the same alleles in another order are counted together.
         let orders = ["0:A,C", "0:A,G,T", "1:A,T,G", "2:A,C", "3:A,G,T", "4:A,G,T"];
         assert_eq!(lines(&orders)[0], "A,G,T 1[1, 2] 2[2, 1] 4[1, 2] 5[1, 2]");
+    }
+
+    #[test]
+    fn records_of_the_same_kind_become_one_line() {
+        let lines = |records: &[&str]| lines_by(LineRule::SameKind, records);
+        assert_eq!(lines(&["0:A,C", "1:A,G"]), ["A,C,G 0[1] 1[2]"]);
+        assert_eq!(lines(&["0:AC,A", "1:A,G", "2:A,AT"]), ["A,G 1[1]", "AC,A,ATC 0[1] 2[2]"]);
+        assert_eq!(lines(&["0:A", "1:A,G", "2:A,<NON_REF>"]), ["A,G,<NON_REF> 0[] 1[1] 2[2]"]);
+        assert_eq!(lines(&["0:A,<DEL>", "1:A,<INV>", "2:A,C"]), ["A,<DEL>,C 0[1] 2[2]", "A,<INV> 1[1]"]);
+        // A file's second record with another allele becomes a line of its own.
+        assert_eq!(lines(&["0:A,C", "0:A,G", "1:A,T"]), ["A,C,T 0[1] 2[2]", "A,G 1[1]"]);
+        // References that contradict each other.
+        assert_eq!(lines(&["0:A,C", "1:G,C"]), ["A,C 0[1]", "G,C 1[1]"]);
     }
 }

@@ -1,11 +1,12 @@
-//! Merges records of several files at one position into lines of one file with the samples of all, like `bcftools merge
-//! -m none` (release 1.16).
+//! Merges records of several files at one position into lines of one file with the samples of all, like `bcftools merge`
+//! (release 1.16), with or without `-m none`.
 //!
 //! It differs where bcftools fails or loses values:
 //!
 //! * Values per genotype are mapped for any ploidy, also if they are texts.
 //! * A missing value in an INFO field does not hide the values after it.
 //! * The ploidy of values per genotype is derived from their number, even if the genotype itself is `.`.
+//! * Records with different references at one position become different lines.
 //! * Sums are not limited to 32 bits; lists of different lengths are summed element by element.
 
 mod alleles;
@@ -29,6 +30,7 @@ use super::record::END;
 use super::{Header, Record};
 use format::FormatFields;
 use genotypes::Alleles;
+pub use groups::LineRule;
 use groups::{Candidate, GroupedRecord, LineGroup};
 use info::MergedInfo;
 pub use known::MergedFile;
@@ -37,6 +39,7 @@ use known::{ALLELE_COUNT, ALLELE_NUMBER, FieldDefinitions, FieldNumbers, KnownFi
 /// Merges records of some files. Memory: the name of each file's sample, and the merged header.
 pub struct Merger {
     files: Vec<MergedFile>,
+    rule: LineRule,
     /// For each file, a number that it has in common with the files that define the same fields in the same way.
     definitions: Vec<usize>,
     /// The merged header.
@@ -78,7 +81,7 @@ impl Merger {
     ///
     /// # Errors
     /// Fails if a header has no first line, or two samples have the same name.
-    pub fn new(files: Vec<MergedFile>) -> Result<Self> {
+    pub fn new(files: Vec<MergedFile>, rule: LineRule) -> Result<Self> {
         let mut names = HashSet::new();
         for sample in files.iter().filter_map(|file| file.sample.as_ref()) {
             if !names.insert(sample) {
@@ -89,12 +92,17 @@ impl Merger {
         let columns = names.len();
         let header = Header::merged(files.iter().map(|file| &*file.header))?;
         let definitions = numbers_of_definitions(&files);
-        Ok(Merger { files, definitions, header, columns })
+        Ok(Merger { files, rule, definitions, header, columns })
     }
 
     /// Returns the merged header.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Returns the rule by which records become one line.
+    pub fn rule(&self) -> LineRule {
+        self.rule
     }
 
     /// Returns the merged files.
@@ -133,7 +141,7 @@ impl Merger {
             let stated_end = if is_symbolic && records.len() > 1 { self.stated_end(*file, record)? } else { None };
             Ok(Candidate { file: *file, alleles, stated_end })
         });
-        groups::groups(&candidates.collect::<Result<Vec<_>>>()?)
+        groups::groups(&candidates.collect::<Result<Vec<_>>>()?, self.rule)
     }
 
     fn file(&self, number: usize) -> Result<&MergedFile> {

@@ -20,7 +20,7 @@ type Parts<'p> = (&'p str, &'p [(&'p str, Stored)], &'p [(&'p str, Stored)]);
 fn merged(records: &[Parts<'_>]) -> Result<Vec<String>> {
     let header = Arc::new(Header::parse(HEADER.as_bytes()).unwrap());
     let file = |number: usize| MergedFile { header: header.clone(), sample: Some(format!("S{number}").into_bytes()) };
-    let merger = Merger::new((0..records.len()).map(file).collect()).unwrap();
+    let merger = Merger::new((0..records.len()).map(file).collect(), LineRule::SharedAllele).unwrap();
     let owned: Vec<[Vec<u8>; 3]> = records
         .iter()
         .map(|(alleles, info, format)| [format!("{alleles}\0").into_bytes(), stored(info), stored(format)])
@@ -84,8 +84,8 @@ fn records_that_do_not_fit_their_alleles_are_errors_that_name_the_sample() {
         assert!(genotype.contains("fmt of the record at 1:10") && genotype.contains("field GT"), "{genotype}");
     }
     assert!(told(&[("GT", Stored::Text(b"0/1".to_vec()))]).contains("not numbers"));
-    assert!(Merger::new(vec![]).is_ok_and(|merger| merger.head().is_ok()));
+    assert!(Merger::new(vec![], LineRule::SharedAllele).is_ok_and(|merger| merger.head().is_ok()));
     let header = Arc::new(Header::parse(HEADER.as_bytes()).unwrap());
     let twice = MergedFile { header, sample: Some(b"S".to_vec()) };
-    assert!(Merger::new(vec![twice.clone(), twice]).is_err());
+    assert!(Merger::new(vec![twice.clone(), twice], LineRule::SharedAllele).is_err());
 }

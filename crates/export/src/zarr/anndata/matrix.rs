@@ -29,7 +29,7 @@ pub enum Compressed {
 }
 
 /// A sparse matrix.
-pub struct Matrix {
+pub struct CompressedMatrix {
     /// The axis whose positions `indptr` counts.
     pub compressed: Compressed,
     /// Numbers of rows and columns.
@@ -43,7 +43,7 @@ pub struct Matrix {
     pub values: Column,
 }
 
-impl Matrix {
+impl CompressedMatrix {
     /// Returns the group of the matrix: `data` and `indices` are the cells' values and coordinates, and `indptr` is
     /// computed when read. No cell is read now.
     ///

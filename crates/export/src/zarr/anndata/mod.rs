@@ -20,7 +20,7 @@ use crate::cf::names::UniqueNames;
 pub use bands::{BandLimits, RowBands};
 pub use frame::{DataFrame, FrameColumn, check};
 pub use in_row_order::InRowOrder;
-pub use matrix::{Compressed, Matrix, dense, full, starts_of};
+pub use matrix::{Compressed, CompressedMatrix, dense, full, starts_of};
 pub use starts::{CellOrder, RowStarts, SavedStarts};
 pub use stretches::Sections;
 pub use unstructured::scalar;

@@ -48,7 +48,7 @@ fn group_of(column: FrameColumn) -> Group {
 }
 
 fn json_of(node: &Node) -> Value {
-    serde_json::from_str(&node.metadata()).unwrap()
+    serde_json::from_str(&node.text(METADATA)).unwrap()
 }
 
 fn member<'g>(group: &'g Group, name: &str) -> &'g Node {
@@ -199,7 +199,7 @@ fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> Group {
     let values = column("soma_data", &numbers.iter().map(|number| number * 3).collect::<Vec<_>>());
     let lengths = shape[usize::from(compressed == Compressed::Columns)];
     let starts = starts_of(longs(major), lengths);
-    Matrix { compressed, shape, starts, minor: column("j", &numbers), values }.group().unwrap()
+    CompressedMatrix { compressed, shape, starts, minor: column("j", &numbers), values }.group().unwrap()
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn coordinates_have_32_bits_where_these_suffice() {
         assert_eq!(lengths, [3 * size, 5 * size], "{columns} columns");
     }
     let column = Column::fixed(Field::new("j", Datatype::Int64), vec![1], longs(&[1 << 31]));
-    let matrix = Matrix {
+    let matrix = CompressedMatrix {
         compressed: Compressed::Rows,
         shape: [1, 9],
         starts: longs(&[0, 1]),

@@ -88,6 +88,15 @@ impl Context {
     }
 }
 
+/// A number that writers record for each tile of an attribute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TileStatistic {
+    /// The sum of the values that are not null, as the bits of an integer or, for floats, of a `f64`.
+    Sum,
+    /// The number of nulls.
+    Nulls,
+}
+
 /// The key of an index: a parsed part of a fragment's metadata, or data that locates cells in files. Numbers are those
 /// of the fragment's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,6 +113,8 @@ pub enum IndexKey {
     VarSizes(u64),
     /// The least and the greatest values of the tiles of a file.
     TileExtremes(u64),
+    /// A number of each tile of a file.
+    TileStatistic(TileStatistic, u64),
     /// The chunks of a tile, by file and tile.
     Chunks(u64, u64),
     /// The files that give the order of values that the filter BITSORT sorted in a fragment.

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::array::directory::object::ObjectKind;
+use tilefs_format::folder::ObjectKind;
 use tilefs_storage::StoreKey;
 
 /// Fingerprints by folder, from [`FolderWatch::begin`] on. Memory: about 100 bytes and the path for each opened folder.

@@ -10,7 +10,7 @@ use super::column::DenseColumn;
 use super::pieces::PieceSource;
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
+use crate::array::bounds::{BoundsOfCells, NullsOfCells, ValueBounds, are_recorded};
 use crate::array::folder::outline::FieldFile;
 
 /// The statistics of an attribute in the cells of a selection: bounds of its values, from metadata alone.
@@ -63,5 +63,31 @@ impl CellStatistics {
             Ok(())
         })?;
         bounds.finish()
+    }
+
+    /// Returns the number of nulls among some cells; `None` if it is not known.
+    ///
+    /// # Errors
+    /// Any damage in the metadata with their numbers.
+    pub fn nulls(&self, cells: Range<u64>) -> Result<Option<u64>> {
+        let array = self.view.array();
+        let attribute = &array.schema().attributes[self.attribute];
+        let mut nulls = NullsOfCells::new();
+        if !attribute.nullable {
+            return Ok(nulls.finish());
+        }
+        self.column.for_each_piece(cells.start, cells.end - cells.start, |piece| {
+            let count = piece.axes.iter().map(|axis| axis.count).product();
+            match piece.source {
+                PieceSource::Tile { fragment, .. } if !array.outline(fragment)?.facts.dense => nulls.add(None),
+                PieceSource::Tile { fragment, tile } => {
+                    let in_tile = self.view.cells_in_tile(fragment, tile)?;
+                    nulls.add_tile(array, self.attribute, (fragment, tile), Some(count), in_tile)?;
+                }
+                PieceSource::Fill => nulls.add(Some(if attribute.fill_validity == 0 { count } else { 0 })),
+            }
+            Ok(())
+        })?;
+        Ok(nulls.finish())
     }
 }

@@ -90,7 +90,7 @@ struct Vacuum {
 
 /// The names in an array's folder. Memory: about 150 bytes per fragment.
 #[derive(Debug)]
-pub struct Directory {
+pub struct ArrayDirectory {
     /// The array's folder.
     pub root: StoreKey,
     /// The names below the folder, as far as one request returned them.
@@ -112,7 +112,7 @@ pub struct Directory {
     uncommitted: Vec<Box<str>>,
 }
 
-impl Directory {
+impl ArrayDirectory {
     /// Lists an array's folder.
     ///
     /// # Errors
@@ -122,10 +122,10 @@ impl Directory {
         Self::read_listed(storage, FolderListing::read(storage, root)?)
     }
 
-    /// As [`Directory::read`], for an array whose folder has just been listed.
+    /// As [`ArrayDirectory::read`], for an array whose folder has just been listed.
     ///
     /// # Errors
-    /// As for [`Directory::read`].
+    /// As for [`ArrayDirectory::read`].
     pub(crate) fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
         let root = listing.root().clone();
         let mut read = Self::of_listing(storage, listing);
@@ -145,7 +145,7 @@ impl Directory {
     fn of_listing(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
         let listing = Arc::new(listing);
         let top = listing.top();
-        let mut directory = Directory {
+        let mut directory = ArrayDirectory {
             root: listing.root().clone(),
             listing: listing.clone(),
             fragments: Vec::new(),
@@ -222,7 +222,7 @@ impl Directory {
         &self.uncommitted
     }
 
-    /// Returns the fragments visible in `window`, as numbers in [`Directory::fragments`], oldest first: by start time;
+    /// Returns the fragments visible in `window`, as numbers in [`ArrayDirectory::fragments`], oldest first: by start time;
     /// fragments with equal times are in the order of that list.
     pub(crate) fn visible_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let replaced: HashSet<&str> = self
@@ -236,7 +236,7 @@ impl Directory {
         visible
     }
 
-    /// As [`Directory::visible_fragments`], including fragments that another fragment replaces.
+    /// As [`ArrayDirectory::visible_fragments`], including fragments that another fragment replaces.
     pub(crate) fn committed_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
         let is_counted = |number: &usize| counts(&self.fragments[*number].times, window, is_sparse);
         let mut counted: Vec<usize> = (0..self.fragments.len()).filter(is_counted).collect();

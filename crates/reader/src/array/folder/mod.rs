@@ -23,7 +23,7 @@ use super::context::single_flight::SingleFlight;
 use super::directory::listing::FolderListing;
 use super::directory::timed_files::{TimedFile, timed_files};
 use super::directory::window::{TimeWindow, now};
-use super::directory::{Directory, FragmentEntry, SchemaEntry};
+use super::directory::{ArrayDirectory, FragmentEntry, SchemaEntry};
 use super::metadata_tiles::generic_tile::{decode_inline_tile, read_generic_tile};
 use enumerations::Enumerations;
 use outline::MetadataEnd;
@@ -58,7 +58,7 @@ const MAX_STORED_RATIO: u64 = 4;
 pub struct ArrayFolder {
     /// The storage, caches and key that all arrays of a mount share.
     pub context: Arc<Context>,
-    directory: Arc<Directory>,
+    directory: Arc<ArrayDirectory>,
     /// By the number of the fragment.
     pub(crate) outlines: Box<[Known]>,
     schemas: Mutex<HashMap<String, Arc<SingleFlight<Arc<ArraySchema>>>>>,
@@ -87,7 +87,7 @@ impl ArrayFolder {
     /// As for [`ArrayFolder::open`].
     pub fn open_listed(context: Arc<Context>, listing: FolderListing) -> Result<Self> {
         let path = listing.root().clone();
-        let directory = Directory::read_listed(&*context.storage, listing).in_array(path)?;
+        let directory = ArrayDirectory::read_listed(&*context.storage, listing).in_array(path)?;
         directory.warnings().iter().for_each(|warning| log::warn!("{warning}"));
         for fragment in directory.uncommitted() {
             log::info!(
@@ -102,7 +102,7 @@ impl ArrayFolder {
         Ok(Self::of_directory(context, Arc::new(directory), now()))
     }
 
-    fn of_directory(context: Arc<Context>, directory: Arc<Directory>, listed: u64) -> Self {
+    fn of_directory(context: Arc<Context>, directory: Arc<ArrayDirectory>, listed: u64) -> Self {
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
         let is_remote = context.storage.is_remote(&directory.root);
@@ -134,7 +134,7 @@ impl ArrayFolder {
     }
 
     /// Returns the names in the folder.
-    pub fn directory(&self) -> &Directory {
+    pub fn directory(&self) -> &ArrayDirectory {
         &self.directory
     }
 

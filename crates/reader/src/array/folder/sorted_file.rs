@@ -1,6 +1,6 @@
 //! The files of a fragment whose cells the filter BITSORT sorted: see [`crate::array::tiles::bitsort`].
 
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 use tilefs_format::pipeline::Filter;
 use tilefs_format::schema::Attribute;
 
@@ -17,17 +17,17 @@ pub enum SortedFile {
 
 impl SortedFile {
     /// Returns the kind of a file; `None` for a file in the usual order.
-    pub fn of(outline: &Outline, field: Field, file: FieldFile) -> Option<Self> {
+    pub fn of(outline: &Outline, field: FragmentField, file: FieldFile) -> Option<Self> {
         let attributes = &outline.schema.attributes;
         if outline.facts.dense || file != FieldFile::Data || !attributes.iter().any(is_sorted) {
             return None;
         }
         match field {
-            Field::Dimension(number) => {
+            FragmentField::Dimension(number) => {
                 let dimension = outline.schema.dimensions.get(number)?;
                 Some(SortedFile::Coordinates { size: dimension.datatype.size() })
             }
-            Field::Attribute(number) => {
+            FragmentField::Attribute(number) => {
                 let attribute = attributes.get(number).filter(|one| is_sorted(one))?;
                 Some(SortedFile::Values { size: attribute.datatype.size() })
             }

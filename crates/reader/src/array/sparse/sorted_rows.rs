@@ -13,7 +13,7 @@ use super::columns::fixed_column::FixedColumn;
 use super::columns::var_column::VarColumn;
 use super::rows::address::Address;
 use super::rows::row_map::RowMap;
-use super::rows::segments::{AddressWriter, RowSegment, Rows};
+use super::rows::segments::{AddressWriter, RowSegment, VisitedRows};
 use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::query::Query;
@@ -229,14 +229,14 @@ impl SortedBatch {
 }
 
 /// Appends the addresses of the rows' cells.
-fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
+fn add_addresses(rows: &VisitedRows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
     match rows {
-        Rows::CellSlab { fragment, position, rows } => {
+        VisitedRows::CellSlab { fragment, position, rows } => {
             for position in *position..position + rows {
                 addresses.push(Address::new(*fragment, position)?);
             }
         }
-        Rows::Interleaved(interleaved) => {
+        VisitedRows::Interleaved(interleaved) => {
             let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
             for code in &interleaved.codes {
                 let part = code.part();
@@ -246,7 +246,7 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
                 next[part] += 1;
             }
         }
-        Rows::Scattered(list) => addresses.extend_from_slice(list),
+        VisitedRows::Scattered(list) => addresses.extend_from_slice(list),
     }
     Ok(())
 }

@@ -7,10 +7,11 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
-use super::rows::segments::{RowSegment, Rows};
+use super::rows::segments::{RowSegment, VisitedRows};
+use super::select::cells::TileCells;
 use super::view::SparseView;
 use crate::array::FieldId;
-use crate::array::bounds::{BoundsOfCells, ValueBounds, are_recorded};
+use crate::array::bounds::{BoundsOfCells, NullsOfCells, ValueBounds, are_recorded};
 
 /// The statistics of a field of the rows of a view: bounds of its values, from metadata alone.
 ///
@@ -41,7 +42,7 @@ impl RowStatistics {
     /// Any damage in the metadata that record them.
     pub fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
         let mut bounds = BoundsOfCells::new(self.datatype);
-        self.view.for_each_tile(rows, |fragment, tile| {
+        self.view.for_each_tile(rows, |fragment, TileCells { tile, .. }, _| {
             if !bounds.is_known() || !bounds.is_new(fragment, tile) {
                 return Ok(());
             }
@@ -51,6 +52,25 @@ impl RowStatistics {
             }
         })?;
         bounds.finish()
+    }
+
+    /// Returns the number of nulls in `rows`; `None` if it is not known.
+    ///
+    /// # Errors
+    /// Any damage in the metadata that record them.
+    pub fn nulls(&self, rows: Range<u64>) -> Result<Option<u64>> {
+        let array = self.view.array();
+        let attribute = match self.field {
+            FieldId::Attribute(number) if array.schema().attributes.get(number).is_some_and(|own| own.nullable) => {
+                number
+            }
+            _ => return Ok(Some(0)),
+        };
+        let mut nulls = NullsOfCells::new();
+        self.view.for_each_tile(rows, |fragment, cells, are_rows| {
+            nulls.add_tile(array, attribute, (fragment, cells.tile), are_rows.then_some(cells.count), cells.in_tile)
+        })?;
+        Ok(nulls.finish())
     }
 
     fn add_box(&self, bounds: &mut BoundsOfCells, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
@@ -99,30 +119,34 @@ impl SparseView {
         Ok(None)
     }
 
-    /// Visits the tiles that hold the cells of some rows, by fragment and tile number: each at least once.
+    /// Visits the tiles that hold the cells of some rows, each at least once: the number of the fragment, the cells, and
+    /// whether all of these cells are certain to be rows.
     ///
     /// # Errors
     /// Those of `visit`; any damage in the data that determines which cells are rows.
     pub(crate) fn for_each_tile(
         &self,
         rows: Range<u64>,
-        mut visit: impl FnMut(usize, u64) -> Result<()>,
+        mut visit: impl FnMut(usize, TileCells, bool) -> Result<()>,
     ) -> Result<()> {
         let cells = &self.query()?.cells;
         self.map()?.for_each(rows.start, rows.end - rows.start, |rows| match rows {
-            Rows::CellSlab { fragment, position, rows } => {
-                cells[fragment as usize].for_each_tile(position, rows, |_, cells| visit(fragment as usize, cells.tile))
+            VisitedRows::CellSlab { fragment, position, rows } => {
+                cells[fragment as usize].for_each_tile(position, rows, |_, cells| visit(fragment as usize, cells, true))
             }
-            Rows::Interleaved(interleaved) => {
+            VisitedRows::Interleaved(interleaved) => {
+                let all: u64 = interleaved.parts.iter().map(|part| part.cells).sum();
+                let are_rows = interleaved.rows == all;
                 interleaved.parts.iter().filter(|part| part.cells > 0).try_for_each(|part| {
                     let fragment = part.fragment as usize;
-                    cells[fragment].for_each_tile(part.position, part.cells, |_, cells| visit(fragment, cells.tile))
+                    cells[fragment]
+                        .for_each_tile(part.position, part.cells, |_, cells| visit(fragment, cells, are_rows))
                 })
             }
-            Rows::Scattered(addresses) => addresses.iter().try_for_each(|address| {
+            VisitedRows::Scattered(addresses) => addresses.iter().try_for_each(|address| {
                 let fragment = address.fragment() as usize;
                 let cell = cells[fragment].at(address.position(), 1);
-                visit(fragment, cell.ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?.tile)
+                visit(fragment, cell.ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?, true)
             }),
         })
     }

@@ -12,7 +12,7 @@ use super::merge::build::build;
 use super::rows::parts::{self, MapPart};
 use super::rows::row_map::RowMap;
 use super::rows::saved_rows::SavedRows;
-use super::rows::segments::{RowSegment, Rows};
+use super::rows::segments::{RowSegment, VisitedRows};
 use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
 use super::select::deletes::visible_deletes;
@@ -212,8 +212,7 @@ impl SparseView {
             is_narrowed: false,
             portions: self.query.portions,
         };
-        let selected = Self::with(Arc::new(query), None, format!("selected {ranges:?}"));
-        Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
+        Ok(self.in_same_order(Self::with(Arc::new(query), None, format!("selected {ranges:?}"))))
     }
 
     /// Returns the rows of the tiles that `decide` does not skip, in the same order. `decide` gets the range of the
@@ -260,7 +259,12 @@ impl SparseView {
             is_narrowed: false,
             portions: self.query.portions,
         };
-        Ok(Self::with(Arc::new(query), None, description))
+        Ok(self.in_same_order(Self::with(Arc::new(query), None, description)))
+    }
+
+    /// Returns rows of this view in its order: those of `chosen`, which has them as stored.
+    fn in_same_order(&self, chosen: Self) -> Self {
+        if self.stored.is_some() { Arc::new(chosen).by_row_order() } else { chosen }
     }
 
     /// Returns the same rows sorted by coordinates, the first dimension being the most significant. The sort is stable.
@@ -351,6 +355,15 @@ impl SparseView {
         self.stored.is_none() && self.query.is_column_major()
     }
 
+    /// Returns the dimensions by which the rows are surely sorted, the most significant first; none if they are not known
+    /// to be sorted by all.
+    pub fn sorted_by(&self) -> Vec<usize> {
+        match self.stored {
+            Some(_) => (0..self.query.plan.axes.len()).collect(),
+            None => self.query.sorted_by(),
+        }
+    }
+
     /// Returns the extent of space tiles along the first of two dimensions, if the rows surely come space tile by space
     /// tile in row-major order, but are not sorted by coordinates as a whole. Within a band of this many first
     /// coordinates, rows with the same first coordinate are in the order of the last.
@@ -399,9 +412,9 @@ impl SparseView {
         let mut found = None;
         self.map()?.for_each(row, 1, |rows| {
             found = match rows {
-                Rows::CellSlab { fragment, position, .. } => Some((fragment, position)),
-                Rows::Scattered(addresses) => addresses.first().map(|cell| (cell.fragment(), cell.position())),
-                Rows::Interleaved(interleaved) => interleaved.last_cell(),
+                VisitedRows::CellSlab { fragment, position, .. } => Some((fragment, position)),
+                VisitedRows::Scattered(addresses) => addresses.first().map(|cell| (cell.fragment(), cell.position())),
+                VisitedRows::Interleaved(interleaved) => interleaved.last_cell(),
             };
             Ok(())
         })?;

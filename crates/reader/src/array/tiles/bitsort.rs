@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::{Decoder, StoredOrder, TileContext};
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 
@@ -89,12 +89,13 @@ impl ArrayFolder {
         self.context.indexes.get_or_load(IndexKey::SortedCells(self.first_file(fragment)), || {
             let attribute = sorted_attribute(&outline.schema)?;
             let plan = KeyPlan::new(&outline.schema, KeyOrder::Global)?;
-            let file = |field: Field| self.tile_file(fragment, outline, field, FieldFile::Data);
+            let file = |field: FragmentField| self.tile_file(fragment, outline, field, FieldFile::Data);
             let dimensions = 0..outline.schema.dimensions.len();
-            let stored = dimensions.map(|number| file(Field::Dimension(number))).collect::<Result<Vec<TileFile>>>()?;
-            let values = file(Field::Attribute(attribute))?;
+            let stored =
+                dimensions.map(|number| file(FragmentField::Dimension(number))).collect::<Result<Vec<TileFile>>>()?;
+            let values = file(FragmentField::Attribute(attribute))?;
             let (pipeline, context) =
-                self.tile_context(fragment, outline, Field::Attribute(attribute), FieldFile::Data)?;
+                self.tile_context(fragment, outline, FragmentField::Attribute(attribute), FieldFile::Data)?;
             let weight = (stored.len() + 1) * (8 * values.count() as usize + size_of::<TileFile>());
             Ok((SortedCells { plan, stored, values, pipeline: pipeline.clone(), context }, weight))
         })

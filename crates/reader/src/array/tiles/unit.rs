@@ -42,7 +42,8 @@ pub(super) enum UnitForm {
     Chunk(u32, StoredChunk),
     /// A chunk that the plan found in the cache.
     HeldChunk(u32, Arc<Decoded>),
-    /// From column-major order: the extents of the tile, and the bytes of a cell.
+    /// A tile that is stored in column-major order and converted to row-major order once decoded: the extents of the
+    /// tile, and the size of a cell in bytes.
     RowMajor(Arc<[usize]>, usize),
     /// Values with their offsets, for this number of cells.
     VariableSize(Arc<OffsetTiles>, u64),

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 
 use super::Tiles;
 use super::offsets::{OFFSET, OffsetTiles};
@@ -39,7 +39,7 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// As [`ArrayFolder::tiles`] and [`ArrayFolder::var_sizes`].
-    pub(crate) fn var_tiles(&self, fragment: usize, field: Field, value_size: usize) -> Result<VarTiles> {
+    pub(crate) fn var_tiles(&self, fragment: usize, field: FragmentField, value_size: usize) -> Result<VarTiles> {
         let offsets = self.tiles(fragment, field, FieldFile::Data)?;
         let values = self.tiles(fragment, field, FieldFile::Var)?;
         let offsets = Arc::new(OffsetTiles { tiles: offsets, value_size: value_size.max(1) });

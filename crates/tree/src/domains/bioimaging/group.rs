@@ -6,8 +6,9 @@ use serde_json::json;
 use tilefs_export::zarr::is_ngff;
 use tilefs_format::error::Result;
 
-use crate::domains::bioimaging::{PICTURE, Picture, TIFF, picture, picture_state};
+use crate::domains::bioimaging::{PICTURE, Picture, TIFF, adjacent_samples, picture, picture_state};
 use crate::domains::{Domain, GroupDomain, GroupFiles, GroupUses, GroupViews, ShownGroup};
+use crate::fields::array_form::ArrayForm;
 use crate::fields::meta;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
@@ -16,8 +17,14 @@ use crate::options::OpenOptions;
 use crate::texts::view_line;
 
 /// The domain: pyramids of TileDB-BioImaging.
-pub const DOMAIN: Domain =
-    Domain { of_group: Some(|group| Box::new(PyramidGroup { shown: group, tiff: OnceLock::new() })), ..Domain::NONE };
+pub const DOMAIN: Domain = Domain {
+    of_group: Some(|group| Box::new(PyramidGroup { shown: group, tiff: OnceLock::new() })),
+    member_form: Some(|group, array| {
+        let form = |samples| ArrayForm { samples: Some(samples), ..ArrayForm::default() };
+        Ok(adjacent_samples(group, array).map(form))
+    }),
+    ..Domain::NONE
+};
 
 /// A group that may be a pyramid. Memory: the positions of the tiles of its image.
 struct PyramidGroup {

@@ -9,6 +9,7 @@ use tilefs_export::pyramid::{ATTRIBUTE, Pyramid};
 use tilefs_export::tiff::{check_levels, ome_tiff};
 use tilefs_export::{Content, FormatResult, Unrepresentable};
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
@@ -61,6 +62,19 @@ pub fn picture_state(group: &Group, options: &OpenOptions) -> Picture {
         Err(_) if group.metadata().is_err() => Picture::NoPyramid,
         Err(error) => Picture::LeftOut(error.to_string(), false),
     }
+}
+
+/// Returns the number of samples of a pixel that are adjacent in an array, if it is a level of a pyramid, and there are
+/// several.
+pub fn adjacent_samples(group: &Group, array: &Array) -> Option<u64> {
+    if !array.schema().attributes.iter().any(|attribute| attribute.name == ATTRIBUTE) {
+        return None;
+    }
+    let pyramid = Pyramid::of(&meta::for_formats(&*group.metadata().ok()?))?;
+    let members = group.members().ok()?;
+    let member = members.iter().find(|member| member.place.path().is_some_and(|path| path == array.path()))?;
+    let level = pyramid.levels.iter().find(|level| level.name == member.name)?;
+    Some(level.samples).filter(|&samples| samples > 1)
 }
 
 /// Returns the cells of a level, which is a member of the group.

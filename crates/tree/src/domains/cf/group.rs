@@ -1,15 +1,22 @@
-//! What TileDB-CF adds to the folder of a group that is one dataset: `netcdf/`, and the dataset in `zarr/`.
+//! What TileDB-CF adds to the folder of a group that is one dataset: `netcdf/`, `netcdf4/`, `hdf5/`, `slice/`, and the
+//! dataset in `zarr/`.
 
 use std::sync::Arc;
 
+use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
-use crate::domains::cf::{FILE, GroupDataset, NETCDF};
-use crate::domains::{Domain, GroupDomain, GroupUses, PlainZarr, ShownGroup};
-use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::domains::cf::GroupDataset;
+use crate::domains::cf::files::{HDF5, NETCDF, NETCDF4, file_folder};
+use crate::domains::cf::slices::{DatasetSlices, SLICE};
+use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
-use crate::views::zarr::group_folder;
+use crate::texts::view_line;
+use crate::views::zarr::{ZARR, ZARR_VIEW, group_folder};
+
+/// Maximum number of members of a group that are opened to list its views.
+const MAX_OPENED: usize = 64;
 
 /// The domain: groups that are one dataset, as TileDB-CF writes them.
 pub const DOMAIN: Domain =
@@ -33,19 +40,49 @@ impl CfGroup {
 
 impl GroupDomain for CfGroup {
     fn view(&self, name: &str) -> Result<Option<Node>> {
-        if name != NETCDF {
+        if ![NETCDF, NETCDF4, HDF5, SLICE].contains(&name) {
             return Ok(None);
         }
-        let Some(dataset) = self.dataset()? else { return Ok(None) };
-        let mut folder = FixedFolder::new(self.shown.modified);
-        folder.add_file(FILE, LazyFile::new(self.shown.modified, move || dataset.netcdf()));
-        Ok(Some(Node::Folder(Arc::new(folder))))
+        let (Some(dataset), modified) = (self.dataset()?, self.shown.modified) else { return Ok(None) };
+        Ok(Some(Node::Folder(match name {
+            SLICE => Arc::new(DatasetSlices::new(dataset, modified)),
+            _ => Arc::new(file_folder(&dataset, name, modified)),
+        })))
     }
 
-    fn zarr(&self, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
+    fn listed(&self) -> Result<Vec<&'static str>> {
+        if self.shown.group.members().is_ok_and(|members| members.len() > MAX_OPENED) {
+            return Ok(Vec::new());
+        }
+        // The folders of damaged members report the errors.
+        let is_dataset = matches!(self.dataset(), Ok(Some(_)));
+        let all = self.shown.options.shown.are_all().then_some([NETCDF4, HDF5]);
+        let zarr = (!ZARR_VIEW.is_shown(&self.shown.options.shown)).then_some(ZARR);
+        Ok([NETCDF].into_iter().chain(zarr).chain(all.into_iter().flatten()).filter(|_| is_dataset).collect())
+    }
+
+    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
+        if !matches!(self.dataset(), Ok(Some(_))) {
+            views.lasts &= self.dataset.get().is_some();
+            return Ok(());
+        }
+        views.zarr = Some(view_line("zarr", "all variables (open the folder): xarray, zarr"));
+        for (name, what) in [
+            ("netcdf/group.nc", "all variables as a file: xarray, NCO, CDO, ncdump; cp copies it"),
+            ("netcdf4/group.nc", "the same as netCDF-4, with strings and integers of 64 bits"),
+            ("hdf5/group.h5", "the same as HDF5: h5py, MATLAB, R"),
+            ("slice/time=2001-07,lat=40..50/netcdf/group.nc", "a part of all variables, by their coordinates"),
+        ] {
+            views.lines += &view_line(name, what);
+        }
+        Ok(())
+    }
+
+    fn zarr(&self, version: ZarrVersion, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
         let folder = match self.dataset()? {
             Some(dataset) => {
-                Some(Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.shown.modified)) as Arc<dyn Folder>)
+                let folder = group_folder(&Arc::new(dataset.zarr()?), version, self.shown.modified);
+                Some(Arc::new(folder) as Arc<dyn Folder>)
             }
             None => None,
         };
@@ -60,7 +97,7 @@ impl GroupDomain for CfGroup {
             Ok(Some(_)) => {
                 uses.views += &format!(
                     "All of it as the dataset that TileDB-CF wrote, for xarray, ncdump and NCO:\n\
-                     \x20   ncdump -h {NETCDF}/{FILE}\n\
+                     \x20   ncdump -h {NETCDF}/group.nc\n\
                      \x20   python3 -c 'import xarray; print(xarray.open_zarr(\"zarr\"))'\n"
                 );
             }

@@ -12,7 +12,10 @@
 //! * Metadata of variables are metadata of the arrays, under `__tiledb_attr.NAME.KEY`; global attributes are metadata
 //!   of the group.
 
+mod files;
 pub mod group;
+mod slices;
+mod times;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,16 +23,19 @@ use std::time::SystemTime;
 
 use tilefs_export::column::boxes::Boxes;
 use tilefs_export::column::dataset::{Dataset, Variable};
+use tilefs_export::hdf5::{Form, hdf5_of_dataset};
 use tilefs_export::netcdf::netcdf_of_dataset;
 use tilefs_export::{Column, Content, Field, Metadatum, zarr};
+use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
-use tilefs_format::scalar::Scalar;
+use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{ArrayType, CellValNum};
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::label_search::ColumnLabel;
 use crate::cells::{DenseBoxes, FieldId, column};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::padded;
@@ -38,10 +44,7 @@ use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::shown::ShownViews;
 use crate::objects::open_folder;
-
-/// The folder of a group's netCDF file, and the file's name.
-pub const NETCDF: &str = "netcdf";
-pub const FILE: &str = "group.nc";
+use crate::select::{self, Addressing, DimensionBounds, SelectableLabel};
 
 /// The dimension of variables without dimensions.
 const SCALARS: &str = "__scalars";
@@ -55,20 +58,57 @@ const OF_ATTRIBUTES: &str = "__tiledb_attr.";
 /// Maximum number of members of a group that is examined.
 const MAX_MEMBERS: usize = 1024;
 
-/// The variables of a group. No cells have been read.
+/// The variables of a group, or parts of them. No cells have been read.
 pub struct GroupDataset {
-    dimensions: Vec<(String, u64)>,
+    dimensions: Vec<GroupDimension>,
     arrays: Vec<MemberArray>,
     metadata: Vec<Metadatum>,
+    modified: SystemTime,
+}
+
+/// A dimension that arrays of the group share.
+#[derive(Clone)]
+struct GroupDimension {
+    name: String,
+    /// The last position of its domain.
+    last: u64,
+    /// The positions that are shown; by default those up to the last one written along it in any array.
+    shown: AxisSelection,
+    /// Whether its domain is larger than what was written.
+    grows: bool,
 }
 
 /// An array of the group, with its dimensions resolved.
 struct MemberArray {
+    dense: Arc<DenseArray>,
+    /// The shown part of it.
     fields: FieldFolder,
     /// Indexes of its dimensions among those of the group.
     axes: Vec<usize>,
     /// The variable name of each attribute.
     variables: Vec<String>,
+}
+
+impl MemberArray {
+    /// Creates the part of an array along the shown positions of the dimensions.
+    fn new(
+        dense: Arc<DenseArray>,
+        variables: Vec<String>,
+        dimensions: &[GroupDimension],
+        modified: SystemTime,
+    ) -> Result<Self> {
+        let schema = dense.array().schema();
+        let number = |name: &str| dimensions.iter().position(|known| known.name == name);
+        let axes: Vec<usize> = schema.dimensions.iter().filter_map(|one| number(&one.name)).collect();
+        let shown = schema.dimensions.iter().map(|one| match number(&one.name) {
+            Some(axis) => dimensions[axis].shown.clone(),
+            None => AxisSelection::contiguous(0, 1),
+        });
+        let (shown, names) = (Selection::new(shown.collect())?, Arc::new(FieldNames::of(schema)));
+        let subarray = Arc::new(DenseSubarray::new(dense.clone(), shown));
+        let fields = FieldFolder { subarray, names, shown: ShownViews::NONE, modified, form: ArrayForm::default() };
+        Ok(MemberArray { dense, fields, axes, variables })
+    }
 }
 
 impl GroupDataset {
@@ -115,26 +155,10 @@ impl GroupDataset {
         let opened: Vec<Arc<DenseArray>> =
             opened.iter().map(|(_, array)| Ok(Arc::new(DenseArray::new(array.clone())?))).collect::<Result<_>>()?;
         let Some(dimensions) = dimensions(&opened)?.filter(|_| is_marked) else { return Ok(None) };
-        let member = |(dense, variables): (Arc<DenseArray>, Vec<String>)| -> Result<MemberArray> {
-            let schema = dense.array().schema();
-            let number = |name: &str| dimensions.iter().position(|(known, _)| known == name);
-            let axes: Vec<usize> = schema.dimensions.iter().filter_map(|one| number(&one.name)).collect();
-            let lengths = schema.dimensions.iter().map(|one| match number(&one.name) {
-                Some(axis) => AxisSelection::contiguous(0, dimensions[axis].1),
-                None => AxisSelection::contiguous(0, 1),
-            });
-            let shown = Selection::new(lengths.collect())?;
-            let names = Arc::new(FieldNames::of(schema));
-            let subarray = Arc::new(DenseSubarray::new(dense, shown));
-            Ok(MemberArray {
-                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified, form: ArrayForm::default() },
-                axes,
-                variables,
-            })
-        };
-        let arrays = opened.into_iter().zip(variables).map(member).collect::<Result<_>>()?;
-        let metadata = meta::for_formats(&*group.metadata()?);
-        Ok(Some(GroupDataset { dimensions, arrays, metadata }))
+        let members = opened.into_iter().zip(variables);
+        let arrays = members.map(|(dense, variables)| MemberArray::new(dense, variables, &dimensions, modified));
+        let (arrays, metadata) = (arrays.collect::<Result<_>>()?, meta::for_formats(&*group.metadata()?));
+        Ok(Some(GroupDataset { dimensions, arrays, metadata, modified }))
     }
 
     /// Returns the dataset as one Zarr group.
@@ -154,11 +178,65 @@ impl GroupDataset {
     /// # Errors
     /// Fails if the metadata of an array cannot be read; `Unsupported` if netCDF cannot hold it.
     pub fn netcdf(&self) -> Result<Arc<dyn Content>> {
-        let column = |array: &MemberArray, id: FieldId, field: Field| -> Result<Column> {
-            let column = padded(column(&*array.fields.subarray, id, field)?)?;
+        Ok(netcdf_of_dataset(&self.columns(padded)?)?.file.content)
+    }
+
+    /// Returns the dataset as one HDF5 file.
+    ///
+    /// # Errors
+    /// As for [`GroupDataset::netcdf`].
+    pub fn hdf5(&self, form: Form) -> Result<Arc<dyn Content>> {
+        hdf5_of_dataset(&self.columns(Ok)?, form)
+    }
+
+    fn columns(&self, change: impl Fn(Column) -> Result<Column>) -> Result<Dataset<Column>> {
+        self.with(|array, id, field| {
+            let column = change(column(&*array.fields.subarray, id, field)?)?;
             Ok(if array.axes.is_empty() { Column { shape: Vec::new(), ..column } } else { column })
-        };
-        Ok(netcdf_of_dataset(&self.with(column)?)?.file.content)
+        })
+    }
+
+    /// Returns the coordinates along a dimension: the values of the variable of its name.
+    fn coordinates(&self, dimension: usize) -> Result<Option<Column>> {
+        let Some(name) = self.dimensions.get(dimension).map(|one| &one.name) else { return Ok(None) };
+        for array in self.arrays.iter().filter(|array| array.axes == [dimension]) {
+            let rasters = Rasters::of(&array.fields)?;
+            let mut variables = array.fields.attributes().zip(&array.variables);
+            if let Some((id, _)) = variables.find(|(_, own)| *own == name) {
+                let field = Field { name: name.clone(), ..rasters.describe_all(id)? };
+                return column(&*array.fields.subarray, id, field).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the part of the dataset that a selection selects: ranges of coordinates by the names of their dimensions, or
+    /// of positions where a dimension has no coordinates.
+    ///
+    /// # Errors
+    /// Fails if the selection does not parse, selects nothing, or if coordinates cannot be read.
+    pub fn select(&self, selection: &str) -> Result<Self> {
+        if let Some(part) = selection.split(',').find(|part| !part.contains('=')) {
+            let names: Vec<&str> = self.dimensions.iter().map(|one| one.name.as_str()).collect();
+            let names = names.join(", ");
+            return Err(Error::usage(format!("selection {part}: it names no dimension; there are: {names}")));
+        }
+        let mut bounds = Vec::new();
+        for (number, dimension) in self.dimensions.iter().enumerate() {
+            let coordinates = self.coordinates(number)?.map(times::decoded).transpose()?;
+            bounds.push(dimension.bounds(coordinates.and_then(|column| ColumnLabel::new(&dimension.name, column))));
+        }
+        let chosen =
+            select::dense(selection, Addressing::Coordinate, &bounds).map_err(|error| error.into_error(selection))?;
+        let shown = self.dimensions.iter().zip(chosen.axes());
+        let dimensions: Vec<GroupDimension> =
+            shown.map(|(one, axis)| GroupDimension { shown: axis.clone(), ..one.clone() }).collect();
+        let arrays = self
+            .arrays
+            .iter()
+            .map(|array| MemberArray::new(array.dense.clone(), array.variables.clone(), &dimensions, self.modified));
+        let (arrays, metadata) = (arrays.collect::<Result<_>>()?, self.metadata.clone());
+        Ok(GroupDataset { dimensions, arrays, metadata, modified: self.modified })
     }
 
     /// Builds the dataset; `cells` returns the cells of an attribute.
@@ -171,7 +249,9 @@ impl GroupDataset {
                 variables.push(Variable { axes: array.axes.clone(), column: cells(array, id, field)? });
             }
         }
-        Ok(Dataset { dimensions: self.dimensions.clone(), variables, metadata: self.metadata.clone() })
+        let dimensions = self.dimensions.iter().map(|one| (one.name.clone(), one.shown.len())).collect();
+        let growing = (0..self.dimensions.len()).filter(|&number| self.dimensions[number].grows).collect();
+        Ok(Dataset { dimensions, variables, growing, metadata: self.metadata.clone() })
     }
 }
 
@@ -213,9 +293,25 @@ fn is_of_tiledb_cf(array: &Array, variables: &[String]) -> Result<bool> {
     Ok(metadata.iter().any(|(key, _)| key.starts_with(OF_ATTRIBUTES.as_bytes())))
 }
 
-/// Returns the names and lengths of all dimensions, in the order of the arrays. `None` if dimensions of the same name
-/// differ.
-fn dimensions(arrays: &[Arc<DenseArray>]) -> Result<Option<Vec<(String, u64)>>> {
+impl GroupDimension {
+    /// Returns the dimension as selections see it; its coordinates, if it has any, are a label.
+    fn bounds(&self, coordinates: Option<ColumnLabel>) -> DimensionBounds {
+        let range = |last: u64| scalar::Range { low: Scalar::Unsigned(0), high: Scalar::Unsigned(last) };
+        let shown = self.shown.len().checked_sub(1).map(range);
+        DimensionBounds {
+            // The dimension itself would hide the label.
+            name: if coordinates.is_some() { String::new() } else { self.name.clone() },
+            datatype: Datatype::UInt64,
+            domain: Some(range(self.last)),
+            limit: shown.clone(),
+            shown,
+            labels: coordinates.map(|label| SelectableLabel(Arc::new(label))).into_iter().collect(),
+        }
+    }
+}
+
+/// Returns all dimensions, in the order of the arrays. `None` if dimensions of the same name differ.
+fn dimensions(arrays: &[Arc<DenseArray>]) -> Result<Option<Vec<GroupDimension>>> {
     struct Seen<'a> {
         name: &'a str,
         /// The last position of the domain, and the last one written.
@@ -241,7 +337,11 @@ fn dimensions(arrays: &[Arc<DenseArray>]) -> Result<Option<Vec<(String, u64)>>> 
             seen.written = seen.written.max(written.as_ref().and_then(|written| written.high.get(axis).copied()));
         }
     }
-    Ok(Some(all.into_iter().map(|one| (one.name.to_owned(), one.written.map_or(0, |last| last + 1))).collect()))
+    let dimension = |one: Seen<'_>| {
+        let shown = AxisSelection::contiguous(0, one.written.map_or(0, |last| last + 1));
+        GroupDimension { name: one.name.to_owned(), last: one.last, shown, grows: one.written < Some(one.last) }
+    };
+    Ok(Some(all.into_iter().map(dimension).collect()))
 }
 
 /// The only cell along the axis of an array, without that axis.

@@ -71,11 +71,15 @@ impl Folder for CellRangerFolders {
         if !measurement_names(&self.experiment)?.iter().any(|known| known == name) {
             return Ok(None);
         }
-        let part = Arc::new(Part { experiment: self.experiment.clone(), name: name.to_owned(), cut: self.cut.clone() });
+        let part = Arc::new(CutMeasurement {
+            experiment: self.experiment.clone(),
+            name: name.to_owned(),
+            cut: self.cut.clone(),
+        });
         let texts: [(&str, &str, Text); 3] = [
-            ("matrix.mtx", "matrix.mtx", Part::matrix),
-            ("barcodes.tsv", "barcodes.tsv", Part::barcodes),
-            ("features.tsv", "genes.tsv", Part::features),
+            ("matrix.mtx", "matrix.mtx", CutMeasurement::matrix),
+            ("barcodes.tsv", "barcodes.tsv", CutMeasurement::barcodes),
+            ("features.tsv", "genes.tsv", CutMeasurement::features),
         ];
         let (mut folder, mut plain) = (FixedFolder::new(self.modified), FixedFolder::new(self.modified));
         for (new, old, text) in texts {
@@ -99,16 +103,16 @@ impl Folder for CellRangerFolders {
 }
 
 /// Makes one of the texts.
-type Text = fn(&Part) -> Result<Arc<dyn Content>>;
+type Text = fn(&CutMeasurement) -> Result<Arc<dyn Content>>;
 
 /// A measurement, or a part of one.
-struct Part {
+struct CutMeasurement {
     experiment: Arc<Group>,
     name: String,
     cut: Cut,
 }
 
-impl Part {
+impl CutMeasurement {
     fn observations(&self) -> Result<AxisNames> {
         AxisNames::new(array_of(&self.experiment, OBSERVATIONS)?, self.cut.observations.clone())
     }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::zarr::{self, METADATA, anndata};
+use tilefs_export::zarr::{self, ZarrVersion, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
@@ -26,11 +26,10 @@ use crate::domains::PlainZarr;
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
 use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
-use crate::fields::meta;
-use crate::node::lazy::{LazyFile, LazyFolder};
+use crate::node::lazy::LazyFolder;
 use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;
-use crate::views::zarr::{ANNOTATED, ZARR, group_folder};
+use crate::views::zarr::{ZARR, file_of_group, group_folder};
 
 /// SOMA's name of an experiment.
 pub const EXPERIMENT: &str = "SOMAExperiment";
@@ -70,11 +69,12 @@ impl ExperimentZarr {
     ///
     /// # Errors
     /// Fails if the experiment's members cannot be determined.
-    pub fn new(experiment: &Arc<Group>, modified: SystemTime, plain: PlainZarr) -> Result<Self> {
+    pub fn new(experiment: &Arc<Group>, modified: SystemTime, version: ZarrVersion, plain: PlainZarr) -> Result<Self> {
         let members = plain(None);
         let measurements = match members.lookup(MEASUREMENTS)? {
             Some(Node::Folder(plain)) => {
-                Some(Arc::new(Measurements::new(experiment.clone(), Cut::default(), Some(plain), modified)))
+                let cut = Cut::default();
+                Some(Arc::new(Measurements::new(experiment.clone(), cut, version, Some(plain), modified)))
             }
             _ => None,
         };
@@ -85,7 +85,7 @@ impl ExperimentZarr {
                 Err(reason) => Ok(Err(reason)),
             });
             Ok(match reasoned(made)? {
-                Ok(group) => Arc::new(group_folder(&Arc::new(group), modified)),
+                Ok(group) => Arc::new(group_folder(&Arc::new(group), version, modified)),
                 Err(reason) => plain(Some(reason.to_string())),
             })
         });
@@ -94,11 +94,13 @@ impl ExperimentZarr {
 
     /// Creates the folder of a slice. A measurement that cannot be annotated data is an error.
     pub fn of_slice(experiment: &Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
-        let measurements = Some(Arc::new(Measurements::new(experiment.clone(), cut.clone(), None, modified)));
+        let version = ZarrVersion::Third;
+        let measurements = Measurements::new(experiment.clone(), cut.clone(), version, None, modified);
+        let measurements = Some(Arc::new(measurements));
         let experiment = experiment.clone();
         let whole = LazyFolder::new(modified, move || {
             let group = annotated_data(&experiment, &only_measurement(&experiment)??, &cut)??;
-            Ok(group_folder(&Arc::new(group), modified))
+            Ok(group_folder(&Arc::new(group), version, modified))
         });
         ExperimentZarr { whole, members: None, measurements }
     }
@@ -132,6 +134,7 @@ impl Folder for ExperimentZarr {
 struct Measurements {
     experiment: Arc<Group>,
     cut: Cut,
+    version: ZarrVersion,
     /// The Zarr group of the TileDB group; `None` for a slice.
     plain: Option<Arc<dyn Folder>>,
     modified: SystemTime,
@@ -139,8 +142,14 @@ struct Measurements {
 }
 
 impl Measurements {
-    fn new(experiment: Arc<Group>, cut: Cut, plain: Option<Arc<dyn Folder>>, modified: SystemTime) -> Self {
-        Measurements { experiment, cut, plain, modified, kept: LruCache::new(KEPT) }
+    fn new(
+        experiment: Arc<Group>,
+        cut: Cut,
+        version: ZarrVersion,
+        plain: Option<Arc<dyn Folder>>,
+        modified: SystemTime,
+    ) -> Self {
+        Measurements { experiment, cut, version, plain, modified, kept: LruCache::new(KEPT) }
     }
 }
 
@@ -157,7 +166,8 @@ impl Folder for Measurements {
         if let Some(folder) = self.kept.get(name) {
             return Ok(Some(Node::Folder(folder)));
         }
-        let (experiment, cut, modified) = (self.experiment.clone(), self.cut.clone(), self.modified);
+        let (experiment, cut) = (self.experiment.clone(), self.cut.clone());
+        let (version, modified) = (self.version, self.modified);
         let of_name = name.to_owned();
         let folder: Arc<dyn Folder> = Arc::new(LazyFolder::of_any(modified, move || {
             let made = annotated_data(&experiment, &of_name, &cut);
@@ -165,10 +175,10 @@ impl Folder for Measurements {
                 None => made??,
                 Some(plain) => match reasoned(made)? {
                     Ok(group) => group,
-                    Err(reason) => return explained(&experiment, &of_name, plain, reason.to_string()),
+                    Err(reason) => return explained(&experiment, &of_name, version, plain, reason.to_string()),
                 },
             };
-            Ok(Arc::new(group_folder(&Arc::new(group), modified)))
+            Ok(Arc::new(group_folder(&Arc::new(group), version, modified)))
         }));
         self.kept.put(name.to_owned(), folder.clone());
         Ok(Some(Node::Folder(folder)))
@@ -203,6 +213,7 @@ fn reasoned<T>(made: Result<FormatResult<T>>) -> Result<FormatResult<T>> {
 /// The Zarr group of a measurement, with the reason why it is not annotated data.
 struct Explained {
     of: Arc<dyn Folder>,
+    version: ZarrVersion,
     metadata: Arc<Metadata>,
     reason: String,
 }
@@ -213,12 +224,12 @@ impl Folder for Explained {
     }
 
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if name != METADATA {
-            return self.of.lookup(name);
-        }
         let (metadata, reason) = (self.metadata.clone(), self.reason.clone());
-        let text = move || Ok(zarr::of_group(&meta::for_formats(&metadata), Some((ANNOTATED, &reason))));
-        Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified(), text)))))
+        let read = move || Ok((metadata.clone(), Some(reason.clone())));
+        match file_of_group(name, self.version, self.modified(), read) {
+            None => self.of.lookup(name),
+            file => Ok(file),
+        }
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -230,9 +241,17 @@ impl Folder for Explained {
     }
 }
 
-fn explained(experiment: &Group, name: &str, plain: &Arc<dyn Folder>, reason: String) -> Result<Arc<dyn Folder>> {
+fn explained(
+    experiment: &Group,
+    name: &str,
+    version: ZarrVersion,
+    plain: &Arc<dyn Folder>,
+    reason: String,
+) -> Result<Arc<dyn Folder>> {
     Ok(match measurement(experiment, name)? {
-        Some(measurement) => Arc::new(Explained { of: plain.clone(), metadata: measurement.metadata()?, reason }),
+        Some(measurement) => {
+            Arc::new(Explained { of: plain.clone(), version, metadata: measurement.metadata()?, reason })
+        }
         None => plain.clone(),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 
 use crate::domains::soma::cell_ranger::{CellRangerFolders, TENX};
@@ -72,11 +73,12 @@ impl GroupDomain for SomaGroup {
         Ok([H5AD].into_iter().chain(all).filter(|_| is_experiment).collect())
     }
 
-    fn zarr(&self, plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
+    fn zarr(&self, version: ZarrVersion, plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
         if !self.is_experiment()? {
             return Ok((None, true));
         }
-        Ok((Some(Arc::new(ExperimentZarr::new(&self.0.group, self.0.modified, plain.clone())?)), true))
+        let zarr = ExperimentZarr::new(&self.0.group, self.0.modified, version, plain.clone())?;
+        Ok((Some(Arc::new(zarr)), true))
     }
 
     fn describe_views(&self, views: &mut GroupViews) -> Result<()> {

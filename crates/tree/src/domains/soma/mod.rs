@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tilefs_export::column::boxes::{BoxedRows, Boxes};
 use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
-    self, BandLimits, CellOrder, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
+    self, BandLimits, CellOrder, Compressed, CompressedMatrix, DataFrame, FrameColumn, InRowOrder, RowBands, RowStarts,
     SavedStarts, Sections,
 };
 use tilefs_export::zarr::{self, Group, Node};
@@ -30,6 +30,7 @@ use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
 use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
+use tilefs_select::Addressing;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::matrix::{matrix_domain, written_length};
@@ -38,9 +39,7 @@ use crate::cells::{DenseBoxes, FieldId, Subarray, column, describe_field};
 use crate::fields::array_form::{ArrayForm, ZarrForm};
 use crate::fields::enums;
 use crate::fields::meta;
-use crate::node::names::dimension_name;
 use crate::options::Extent;
-use crate::select::Addressing;
 
 /// The row number of a data frame.
 const JOINID: &str = "soma_joinid";
@@ -102,11 +101,11 @@ pub fn array_form(schema: &ArraySchema) -> Option<ArrayForm> {
         Element::SparseMatrix => ZarrForm {
             what: "a sparse matrix",
             check: zarr::check,
-            make: |array| Ok(sparse_matrix(array, [&MatrixAxis::default(); 2])?.and_then(Matrix::group)),
+            make: |array| Ok(sparse_matrix(array, [&MatrixAxis::default(); 2])?.and_then(CompressedMatrix::group)),
         },
         Element::DenseMatrix => return None,
     };
-    Some(ArrayForm { zarr: Some(zarr), table: None })
+    Some(ArrayForm { zarr: Some(zarr), ..ArrayForm::default() })
 }
 
 /// A data frame, and the number of rows of its array.
@@ -133,7 +132,7 @@ pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<For
         return reason(format!("its rows are not in the order of {JOINID}"));
     };
     if dimension.name != JOINID {
-        return reason(format!("its rows are in the order of {}, not of {JOINID}", dimension_name(schema, 0)));
+        return reason(format!("its rows are in the order of {}, not of {JOINID}", schema.dimension_name(0)));
     }
     if dimension.datatype != Datatype::Int64 {
         return reason(format!("its {JOINID} is not INT64"));
@@ -202,7 +201,7 @@ pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Res
     let schema = array.schema();
     let mut field = match id {
         FieldId::Attribute(number) => describe_field(id, schema, &schema.attributes[number].name),
-        FieldId::Dimension(number) => describe_field(id, schema, &dimension_name(schema, number)),
+        FieldId::Dimension(number) => describe_field(id, schema, &schema.dimension_name(number)),
     };
     if let FieldId::Attribute(number) = id
         && field.values_per_cell == Some(1)
@@ -248,7 +247,7 @@ fn selection_of(axes: MatrixAxes<'_>) -> Option<String> {
 ///
 /// # Errors
 /// Fails if metadata, or data that determine which cells are rows, cannot be read.
-pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Matrix>> {
+pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<CompressedMatrix>> {
     let schema = array.schema();
     if schema.allows_duplicates {
         return reason("it may have duplicate cells");
@@ -281,13 +280,13 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     if stored.is_column_major()? {
         let starts = starts_of(array, coordinates_of(&stored, 1)?, shape[1], "columns")?;
         let (minor, values) = (coordinates_of(&stored, 0)?, column(&stored, id, field)?);
-        return Ok(Ok(Matrix { compressed: Compressed::Columns, shape, starts, minor, values }));
+        return Ok(Ok(CompressedMatrix { compressed: Compressed::Columns, shape, starts, minor, values }));
     }
     let by_row = SparseSubarray::new(array.clone(), true);
     let (rows, columns) = (coordinates_of(&by_row, 0)?, coordinates_of(&by_row, 1)?);
     let values = column(&by_row, id, field.clone())?;
     let starts = starts_of(array, rows, shape[0], "rows")?;
-    let sorted = Matrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
+    let sorted = CompressedMatrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
     match stored.band_of_rows()? {
         Some(extent) => in_row_order(array, stored, extent, sorted, (id, field)).map(Ok),
         None => Ok(Ok(sorted)),
@@ -300,9 +299,9 @@ fn in_row_order(
     array: &Arc<Array>,
     stored: SparseSubarray,
     extent: u64,
-    sorted: Matrix,
+    sorted: CompressedMatrix,
     (id, field): (FieldId, Field),
-) -> Result<Matrix> {
+) -> Result<CompressedMatrix> {
     let (budget, [rows, _]) = (array.context().budget(), sorted.shape);
     let BandedCells { cells, counted, order } = banded_cells(array, stored, extent, rows)?;
     let row_of_cells = coordinates_of(&cells, 0)?;
@@ -328,7 +327,7 @@ fn in_row_order(
     };
     let minor = in_rows(coordinates_of(&cells, 1)?, sorted.minor, true);
     let values = in_rows(column(&cells, id, field)?, sorted.values, false);
-    Ok(Matrix { starts, minor, values, ..sorted })
+    Ok(CompressedMatrix { starts, minor, values, ..sorted })
 }
 
 /// The cells of a matrix in which each band of rows is found.
@@ -386,7 +385,7 @@ fn part_of_matrix(
     mut shape: [u64; 2],
     selection: &str,
     (id, field): (FieldId, Field),
-) -> Result<Matrix> {
+) -> Result<CompressedMatrix> {
     let part = selected(&SparseSubarray::new(array.clone(), true), selection)?;
     let coordinates = |axis: usize| -> Result<Column> {
         let stored = coordinates_of(&*part, axis)?;
@@ -402,7 +401,7 @@ fn part_of_matrix(
     }
     let starts = anndata::starts_of(coordinates(0)?.values, shape[0]);
     let (minor, values) = (coordinates(1)?, column(&*part, id, field)?);
-    Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values })
+    Ok(CompressedMatrix { compressed: Compressed::Rows, shape, starts, minor, values })
 }
 
 /// Returns the numbers of rows and columns of a SOMA sparse matrix; `None` for other arrays.
@@ -459,7 +458,7 @@ fn value_field(schema: &ArraySchema) -> FormatResult<(FieldId, Field)> {
 }
 
 /// Returns whether a matrix has a value in every cell of its shape, in row-major order.
-pub fn is_full(matrix: &Matrix) -> bool {
+pub fn is_full(matrix: &CompressedMatrix) -> bool {
     let [rows, columns] = matrix.shape;
     matrix.compressed == Compressed::Rows && rows.checked_mul(columns) == Some(matrix.values.cells())
 }

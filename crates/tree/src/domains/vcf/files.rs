@@ -1,8 +1,9 @@
 //! `vcf/` of a TileDB-VCF dataset: each sample as a VCF file, and merges of samples, whole or in a region.
 //!
 //! `vcf/SAMPLE.vcf` has the records of the sample, `vcf/slice/1:12000-13000/SAMPLE.vcf` those that overlap a region.
-//! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` all samples in a region. `vcf/samples=A,B/` has
-//! the same files for chosen samples. Each file is also available in BGZF (`.vcf.gz`), for readers that seek by
+//! `vcf/merged/all.vcf` has all samples, `vcf/merged/1:12000-13000.vcf` all samples in a region; `vcf/multiallelic/` has
+//! them with multiallelic sites joined, and `vcf/plink/` those with one alternative allele for PLINK. `vcf/samples=A,B/`
+//! has the same files for chosen samples. Each file is also available in BGZF (`.vcf.gz`), for readers that seek by
 //! position with the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and as BCF (`.bcf`, with the index `.bcf.csi`).
 //! `vcf/samples.txt` has the names of all samples.
 
@@ -17,6 +18,7 @@ use tilefs_vcf::dataset::arrays::{Sample, VariantDataset};
 use tilefs_vcf::dataset::contigs::has_records;
 use tilefs_vcf::dataset::regions::{self, WrittenRegion};
 use tilefs_vcf::file::VariantText;
+use tilefs_vcf::{LineRule, fam};
 
 use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
 use crate::domains::vcf::lists::{LIST, VariantLists};
@@ -31,8 +33,16 @@ pub const VCF: &str = "vcf";
 /// The folder of regions.
 const SLICE: &str = "slice";
 
-/// The folder of merged samples, and its file with all records.
+/// The folders of merged samples: with a line for records that share an allele, and with a line for records of the same
+/// kind.
 const MERGED: &str = "merged";
+const MULTIALLELIC: &str = "multiallelic";
+
+/// The folder of PLINK's files of merged samples, and the ending of the file with the samples.
+const PLINK: &str = "plink";
+const FAM: &str = ".fam";
+
+/// The file of merged samples with all records.
 const EVERYTHING: &str = "all";
 
 /// The file with the names of all samples, one per line.
@@ -177,7 +187,9 @@ impl VariantFiles {
         let (samples, modified) = (self.samples.clone(), self.modified);
         Ok(Some(Node::Folder(match name {
             SLICE => Arc::new(VariantSlices { samples, modified }),
-            MERGED => Arc::new(MergedFiles { samples, modified, kept: KeptFiles::new(modified) }),
+            MERGED => Arc::new(MergedFiles::new(samples, LineRule::SharedAllele, modified)),
+            MULTIALLELIC => Arc::new(MergedFiles::new(samples, LineRule::SameKind, modified)),
+            PLINK => Arc::new(PlinkFiles(MergedFiles::new(samples, LineRule::SharedAllele, modified))),
             _ => match name.strip_prefix(CHOSEN).filter(|_| self.samples.chosen.is_none()) {
                 Some(list) => match samples.named(list)? {
                     Ok(samples) => Arc::new(VariantFiles::of(samples, None, modified)),
@@ -240,15 +252,20 @@ impl Folder for VariantFiles {
     }
 }
 
-/// `merged/`: all samples in one file, `all.vcf` or the file of a region. Files can be looked up by name, but are not
-/// listed.
+/// `merged/` or `multiallelic/`: all samples in one file, `all.vcf` or the file of a region. Files can be looked up by
+/// name, but are not listed.
 struct MergedFiles {
     samples: Samples,
+    rule: LineRule,
     modified: SystemTime,
     kept: KeptFiles,
 }
 
 impl MergedFiles {
+    fn new(samples: Samples, rule: LineRule, modified: SystemTime) -> Self {
+        MergedFiles { samples, rule, modified, kept: KeptFiles::new(modified) }
+    }
+
     /// Returns the regions in the name of a file, or the reason if it is invalid; `None` for all records.
     fn regions(&self, stem: &str) -> Result<std::result::Result<Option<Vec<WrittenRegion>>, String>> {
         match stem {
@@ -256,19 +273,24 @@ impl MergedFiles {
             _ => Ok(self.samples.regions(stem)?.map(Some)),
         }
     }
+
+    /// Returns a form of the file with a name, given without its ending, if the name is valid.
+    fn file(&self, form: FileForm, stem: &str) -> Result<Option<Node>> {
+        let Ok(regions) = self.regions(stem)? else { return Ok(None) };
+        let (samples, rule) = (self.samples.clone(), self.rule);
+        let find: FindRecords = Arc::new(move |encoding| {
+            let (is_all, regions) = (samples.chosen.is_none(), regions.as_deref());
+            let dataset = samples.dataset.clone();
+            Ok(Arc::new(VariantText::merged(dataset, &samples.all()?, is_all, rule, regions, encoding)?))
+        });
+        Ok(Some(Node::File(self.kept.file(stem, form, &find))))
+    }
 }
 
 impl Folder for MergedFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let Some((form, stem)) = FileForm::of_name(name) else { return Ok(None) };
-        let Ok(regions) = self.regions(stem)? else { return Ok(None) };
-        let samples = self.samples.clone();
-        let find: FindRecords = Arc::new(move |encoding| {
-            let (is_all, regions) = (samples.chosen.is_none(), regions.as_deref());
-            let records = VariantText::merged(samples.dataset.clone(), &samples.all()?, is_all, regions, encoding)?;
-            Ok(Arc::new(records))
-        });
-        Ok(Some(Node::File(self.kept.file(stem, form, &find))))
+        self.file(form, stem)
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
@@ -286,6 +308,51 @@ impl Folder for MergedFiles {
 
     fn memory(&self) -> usize {
         NODE + self.kept.memory()
+    }
+}
+
+/// `plink/`: the sites of `merged/` that have one alternative allele, and the genotypes of all samples, for PLINK: the
+/// files `all.bed`, `all.bim` and `all.fam`, or those of a region. Files can be looked up by name, but are not listed.
+struct PlinkFiles(MergedFiles);
+
+impl PlinkFiles {
+    /// Returns the name of a file without its ending.
+    fn stem(name: &str) -> Option<&str> {
+        name.strip_suffix(FAM).or_else(|| Some(FileForm::of_plink_name(name)?.1))
+    }
+}
+
+impl Folder for PlinkFiles {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        if let Some((form, stem)) = FileForm::of_plink_name(name) {
+            return self.0.file(form, stem);
+        }
+        let Some(stem) = name.strip_suffix(FAM) else { return Ok(None) };
+        if self.0.regions(stem)?.is_err() {
+            return Ok(None);
+        }
+        let samples = self.0.samples.clone();
+        let make = move || {
+            let all = samples.all()?;
+            Ok(Arc::new(fam(all.iter().filter(|one| one.has_column()).map(|one| one.name.as_slice()))?) as _)
+        };
+        Ok(Some(Node::File(Arc::new(LazyFile::new(self.0.modified, make)))))
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        self.0.regions(Self::stem(name)?).ok()?.err()
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.0.modified
+    }
+
+    fn memory(&self) -> usize {
+        self.0.memory()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The forms of a VCF file of a dataset: text, text in BGZF, BCF, and the indexes of the latter two.
+//! The forms of a VCF file of a dataset: text, text in BGZF, BCF, and the indexes of the latter two; and those of the
+//! files of PLINK.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -46,13 +47,26 @@ const ENDINGS: [(FileForm, &str); 6] = [
     (form(Encoding::Bcf, FilePart::Index(IndexFormat::Csi)), ".bcf.csi"),
 ];
 
+/// The endings of PLINK's files that are made of records.
+const PLINK_ENDINGS: [(FileForm, &str); 2] =
+    [(form(Encoding::Bed, FilePart::Whole), ".bed"), (form(Encoding::Bim, FilePart::Whole), ".bim")];
+
 /// The endings of listed files. Measuring any other form would take another pass over all records.
 pub const LISTED: [&str; 2] = [".vcf", ".vcf.gz"];
 
 impl FileForm {
     /// Returns the form of a file, and its name without ending.
     pub fn of_name(name: &str) -> Option<(Self, &str)> {
-        ENDINGS.iter().find_map(|(form, ending)| Some((*form, name.strip_suffix(ending)?)))
+        Self::with_ending(&ENDINGS, name)
+    }
+
+    /// Returns the form of a file of PLINK, and its name without ending.
+    pub fn of_plink_name(name: &str) -> Option<(Self, &str)> {
+        Self::with_ending(&PLINK_ENDINGS, name)
+    }
+
+    fn with_ending<'n>(endings: &[(FileForm, &str)], name: &'n str) -> Option<(Self, &'n str)> {
+        endings.iter().find_map(|(form, ending)| Some((*form, name.strip_suffix(ending)?)))
     }
 }
 

@@ -22,6 +22,9 @@ const DATA: &str = "data";
 const HEADERS: &str = "vcf_headers";
 const METADATA: &str = "metadata";
 
+/// The array with the number of each allele at each position, if a dataset has one.
+const FREQUENCIES: &str = "variant_stats";
+
 /// The domain: datasets of TileDB-VCF.
 pub const DOMAIN: Domain = Domain {
     of_group: Some(|group| Box::new(VcfGroup { shown: group, files: SingleFlight::new() })),
@@ -35,7 +38,7 @@ pub const DOMAIN: Domain = Domain {
 };
 
 fn of_table(table: TableForm) -> ArrayForm {
-    ArrayForm { table: Some(table), zarr: None }
+    ArrayForm { table: Some(table), ..ArrayForm::default() }
 }
 
 /// A group that may be a dataset. Memory: its arrays.
@@ -84,7 +87,12 @@ impl GroupDomain for VcfGroup {
 
     fn describe_uses(&self, uses: &mut GroupUses, _may_open: bool) -> Result<()> {
         match self.files() {
-            Ok(Some(_)) => uses.views += USES,
+            Ok(Some(_)) => {
+                uses.views += USES;
+                if NamedMembers::new(self.shown.group.members()?).by_name.contains_key(FREQUENCIES) {
+                    uses.views += USES_OF_FREQUENCIES;
+                }
+            }
             Ok(None) => {}
             Err(error) => {
                 uses.lasts &= !error.is_transient();
@@ -96,13 +104,15 @@ impl GroupDomain for VcfGroup {
 }
 
 /// The views of a dataset.
-const VIEWS: [(&str, &str); 9] = [
+const VIEWS: [(&str, &str); 11] = [
     ("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R"),
     ("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2"),
     ("vcf/SAMPLE.bcf", "the same as BCF, with a .csi: bcftools, pysam, cyvcf2"),
     ("vcf/slice/1:12000-13000/SAMPLE.vcf", "the variants that overlap a region, also as .vcf.gz and .bcf"),
     ("vcf/merged/all.vcf.gz", "all samples merged, as bcftools merge -m none does"),
     ("vcf/merged/1:12000-13000.vcf.gz", "the same of a region"),
+    ("vcf/multiallelic/all.vcf.gz", "all samples merged, as bcftools merge does without options"),
+    ("vcf/plink/all.bed", "sites with one alternative allele, with .bim and .fam: plink2 --bfile"),
     ("vcf/samples=A,B/", "the same for some samples"),
     ("vcf/samples.txt", "the names of all samples"),
     ("data/parquet/parts/*.parquet", "all records, a column for each INFO and FORMAT field: SQL"),
@@ -122,10 +132,20 @@ Or only what overlaps the region, from the tiles of the region:
 All samples merged into one file, in a region or as a whole, or only samples A and B (without a mount: tilefs cat):
     bcftools view vcf/merged/1:12000-13000.vcf.gz
     bcftools view vcf/samples=A,B/merged/all.vcf
+Likewise with sites of several alleles on one line, and for PLINK:
+    bcftools view vcf/multiallelic/all.vcf.gz
+    plink2 --bfile vcf/plink/all --freq --out /tmp/all
 All records as a table with a column for each INFO and FORMAT field, in files of up to a million rows. The samples that
 carry a first alternative allele (a record that is there again at a later position has another real_start_pos):
     duckdb -c \"SELECT count(DISTINCT sample) FROM 'data/parquet/parts/*.parquet' WHERE list_contains(fmt_GT, 1)\"
     head data/text/cells.tsv
+";
+
+/// What README.txt says about the numbers of alleles.
+const USES_OF_FREQUENCIES: &str = "\
+The frequency of each allele, as TileDB-VCF counted it (ref is the reference, and positions count from 0):
+    duckdb -c \"SELECT contig, pos, allele, sum(ac) / sum(sum(ac)) OVER (PARTITION BY contig, pos) FROM \
+'variant_stats/parquet/parts/*.parquet' GROUP BY contig, pos, allele\"
 ";
 
 /// Returns the dataset of a group, if the group has the members of one. Opens both arrays, and reads no cell.

@@ -9,7 +9,7 @@ use crate::memory;
 
 use super::gather::{GatherList, interleave, scatter};
 use crate::array::folder::outline::FieldFile;
-use crate::array::sparse::rows::segments::Rows;
+use crate::array::sparse::rows::segments::VisitedRows;
 use crate::array::sparse::select::cells::{CellSlab, TileCells};
 use crate::array::sparse::select::files::FixedFile;
 use crate::array::sparse::view::SparseView;
@@ -113,15 +113,15 @@ impl FixedColumn {
         self.view.map()?.for_each(first, count, |rows| {
             plan.clear();
             match &rows {
-                Rows::CellSlab { fragment, position, rows } => {
+                VisitedRows::CellSlab { fragment, position, rows } => {
                     let slab = CellSlab { fragment: *fragment, position: *position, cells: *rows };
                     self.plan(&mut plan, std::iter::once(slab))?;
                 }
-                Rows::Interleaved(interleaved) => {
+                VisitedRows::Interleaved(interleaved) => {
                     self.open_ahead(interleaved.parts.iter().map(|part| part.fragment));
                     self.plan(&mut plan, interleaved.slabs())?;
                 }
-                Rows::Scattered(addresses) => {
+                VisitedRows::Scattered(addresses) => {
                     gathered.set_scattered(addresses);
                     self.open_ahead(gathered.slabs.iter().map(|slab| slab.fragment));
                     self.plan(&mut plan, gathered.slabs.iter().copied())?;
@@ -133,20 +133,20 @@ impl FixedColumn {
             let Output::Into(out) = out.part(own) else {
                 return Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all();
             };
-            if let Rows::CellSlab { fragment, .. } = rows
+            if let VisitedRows::CellSlab { fragment, .. } = rows
                 && self.should_bypass_cache(fragment, &plan)?
             {
                 return self.copy_once(fragment, &plan, out);
             }
             let mut batches = Batches::new(fetcher, &plan.units, Decoding::OnManyThreads);
-            if let Rows::CellSlab { .. } = rows {
+            if let VisitedRows::CellSlab { .. } = rows {
                 return self.copy(&plan, &mut batches, out);
             }
             let bytes = (plan.cells as usize).saturating_mul(self.cell_size);
             memory::resize(&mut cells, bytes, "the cells of several fragments")?;
             self.copy(&plan, &mut batches, &mut cells)?;
             match rows {
-                Rows::Interleaved(interleaved) => interleave(interleaved, &cells, self.cell_size, out),
+                VisitedRows::Interleaved(interleaved) => interleave(interleaved, &cells, self.cell_size, out),
                 _ => scatter(&gathered.rows, &cells, self.cell_size, out),
             }
             Ok(())

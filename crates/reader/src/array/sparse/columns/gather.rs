@@ -3,7 +3,7 @@
 use tilefs_format::error::{Error, Result};
 
 use crate::array::sparse::rows::address::Address;
-use crate::array::sparse::rows::segments::{CellCode, InterleavedRows, Rows};
+use crate::array::sparse::rows::segments::{CellCode, InterleavedRows, VisitedRows};
 use crate::array::sparse::select::cells::CellSlab;
 use crate::array::sparse::sorting::radix::sort_by_word;
 
@@ -31,11 +31,11 @@ impl GatherList {
     ///
     /// # Errors
     /// [`Error::Damaged`] if they are one.
-    pub fn set(&mut self, rows: &Rows<'_>) -> Result<()> {
+    pub fn set(&mut self, rows: &VisitedRows<'_>) -> Result<()> {
         match rows {
-            Rows::Interleaved(interleaved) => self.set_mixed(interleaved),
-            Rows::Scattered(addresses) => self.set_scattered(addresses),
-            Rows::CellSlab { .. } => return Err(Error::damaged("a cell slab among blocks")),
+            VisitedRows::Interleaved(interleaved) => self.set_mixed(interleaved),
+            VisitedRows::Scattered(addresses) => self.set_scattered(addresses),
+            VisitedRows::CellSlab { .. } => return Err(Error::damaged("a cell slab among blocks")),
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::array::order::key::{KeyOrder, KeyPlan};
     use crate::array::sparse::rows::row_map::RowMap;
-    use crate::array::sparse::rows::segments::{RowSegment, Rows};
+    use crate::array::sparse::rows::segments::{RowSegment, VisitedRows};
     use crate::array::sparse::rows::store::SpillStore;
     use crate::array::sparse::select::stream::{CellBatch, StreamBuffers};
 
@@ -188,7 +188,7 @@ mod tests {
         let map = RowMap::new(vec![RowSegment::Interleaved(writer.finish().unwrap())], store);
         let mut rows = Vec::new();
         map.for_each(0, map.count().unwrap(), |some| {
-            let Rows::Interleaved(interleaved) = some else { panic!("no merge") };
+            let VisitedRows::Interleaved(interleaved) = some else { panic!("no merge") };
             let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
             for code in &interleaved.codes {
                 let part = code.part();

@@ -119,7 +119,7 @@ mod tests {
     use tilefs_format::error::{Error, Result};
 
     use super::super::row_map::SegmentSource;
-    use super::super::segments::Rows;
+    use super::super::segments::VisitedRows;
     use super::super::store::SpillStore;
     use super::*;
 
@@ -151,7 +151,7 @@ mod tests {
     fn rows(map: &RowMap) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
         map.for_each(0, map.count().unwrap(), |rows| {
-            if let Rows::CellSlab { fragment, position, rows } = rows {
+            if let VisitedRows::CellSlab { fragment, position, rows } = rows {
                 all.extend((position..position + rows).map(|position| (fragment, position)));
             }
             Ok(())

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tilefs_format::error::{Error, Result};
 use tilefs_threads::{self as threads, cancellation, for_all};
 
-use super::segments::{RowBuffers, RowSegment, Rows};
+use super::segments::{RowBuffers, RowSegment, VisitedRows};
 use super::store::SpillStore;
 use crate::array::context::single_flight::SingleFlight;
 use tilefs_threads;
@@ -278,11 +278,11 @@ impl RowMap {
     /// # Errors
     /// Those of `visit`; any damage in the data that determines which cells are these rows; [`Error::Internal`] for
     /// rows past the end, [`Error::Io`] from the temporary file.
-    pub fn for_each(&self, first: u64, count: u64, mut visit: impl FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
+    pub fn for_each(&self, first: u64, count: u64, mut visit: impl FnMut(VisitedRows<'_>) -> Result<()>) -> Result<()> {
         self.visit_rows(first, count, &mut visit)
     }
 
-    fn visit_rows(&self, first: u64, count: u64, visit: &mut dyn FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
+    fn visit_rows(&self, first: u64, count: u64, visit: &mut dyn FnMut(VisitedRows<'_>) -> Result<()>) -> Result<()> {
         let end = first.checked_add(count).ok_or_else(past_the_end)?;
         if count == 0 {
             return Ok(());

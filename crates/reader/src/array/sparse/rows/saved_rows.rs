@@ -319,7 +319,7 @@ fn decode(bytes: &[u8], cells: &[FragmentCells], store: &SpillStore) -> Option<R
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::segments::{InterleavedWriter, RowBuffers, Rows};
+    use super::super::segments::{InterleavedWriter, RowBuffers, VisitedRows};
     use super::*;
 
     /// Fragments of 1000 cells each.
@@ -330,13 +330,13 @@ mod tests {
     /// Returns the cells of all rows of a segment; panics if it names a cell that no fragment has.
     fn cells(segment: &RowSegment, store: &SpillStore) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        let visit = &mut |rows: Rows<'_>| {
+        let visit = &mut |rows: VisitedRows<'_>| {
             match rows {
-                Rows::CellSlab { fragment, position, rows } => {
+                VisitedRows::CellSlab { fragment, position, rows } => {
                     all.extend((position..position + rows).map(|at| (fragment, at)));
                 }
-                Rows::Scattered(list) => all.extend(list.iter().map(|cell| (cell.fragment(), cell.position()))),
-                Rows::Interleaved(interleaved) => {
+                VisitedRows::Scattered(list) => all.extend(list.iter().map(|cell| (cell.fragment(), cell.position()))),
+                VisitedRows::Interleaved(interleaved) => {
                     let mut parts = interleaved.parts.clone();
                     for code in &interleaved.codes {
                         let part = &mut parts[code.part()];

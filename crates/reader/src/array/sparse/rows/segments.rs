@@ -80,18 +80,18 @@ impl ScatteredSegment {
 pub const SCATTERED_ROWS: u64 = 8192;
 
 /// Consecutive rows, in the representation of their segment.
-pub enum Rows<'a> {
+pub enum VisitedRows<'a> {
     CellSlab { fragment: u32, position: u64, rows: u64 },
     Interleaved(&'a InterleavedRows),
     Scattered(&'a [Address]),
 }
 
-impl Rows<'_> {
+impl VisitedRows<'_> {
     pub fn count(&self) -> u64 {
         match self {
-            Rows::CellSlab { rows, .. } => *rows,
-            Rows::Interleaved(interleaved) => interleaved.rows,
-            Rows::Scattered(addresses) => addresses.len() as u64,
+            VisitedRows::CellSlab { rows, .. } => *rows,
+            VisitedRows::Interleaved(interleaved) => interleaved.rows,
+            VisitedRows::Scattered(addresses) => addresses.len() as u64,
         }
     }
 }
@@ -147,12 +147,12 @@ impl RowSegment {
         rows: Range<u64>,
         store: &SpillStore,
         buffers: &mut RowBuffers,
-        visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(VisitedRows<'_>) -> Result<()>,
     ) -> Result<()> {
         match self {
             RowSegment::CellSlab { fragment, position, .. } => {
                 let (position, rows) = (position + rows.start, rows.end - rows.start);
-                visit(Rows::CellSlab { fragment: *fragment, position, rows })
+                visit(VisitedRows::CellSlab { fragment: *fragment, position, rows })
             }
             RowSegment::Interleaved(interleaved) => interleaved.for_each(rows, store, buffers, visit),
             RowSegment::Scattered(list) => list.for_each(rows, store, buffers, visit),
@@ -196,7 +196,7 @@ impl InterleavedSegment {
         rows: Range<u64>,
         store: &SpillStore,
         buffers: &mut RowBuffers,
-        visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(VisitedRows<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut number = self.blocks.partition_point(|block| block.first_row <= rows.start).saturating_sub(1);
         let mut row = rows.start;
@@ -214,7 +214,7 @@ impl InterleavedSegment {
             let interleaved = &mut buffers.interleaved;
             interleaved.decode(stored, &self.fragments).ok_or_else(broken)?;
             interleaved.cut(row - block.first_row, to - row);
-            visit(Rows::Interleaved(interleaved))?;
+            visit(VisitedRows::Interleaved(interleaved))?;
             row = to;
         }
         Ok(())
@@ -302,7 +302,7 @@ impl ScatteredSegment {
         rows: Range<u64>,
         store: &SpillStore,
         buffers: &mut RowBuffers,
-        visit: &mut dyn FnMut(Rows<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(VisitedRows<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut row = rows.start;
         while row < rows.end {
@@ -314,7 +314,7 @@ impl ScatteredSegment {
             let wanted = addresses.get(first as usize..to as usize).ok_or_else(broken)?;
             buffers.addresses.clear();
             buffers.addresses.extend(wanted.iter().map(|bits| Address::from_bits(u64::from_le_bytes(*bits))));
-            visit(Rows::Scattered(&buffers.addresses))?;
+            visit(VisitedRows::Scattered(&buffers.addresses))?;
             row += to - first;
         }
         Ok(())
@@ -500,13 +500,13 @@ mod tests {
     use super::*;
 
     /// Returns the cells of rows, one by one.
-    fn cells(rows: &Rows<'_>) -> Vec<(u32, u64)> {
+    fn cells(rows: &VisitedRows<'_>) -> Vec<(u32, u64)> {
         match rows {
-            Rows::CellSlab { fragment, position, rows } => {
+            VisitedRows::CellSlab { fragment, position, rows } => {
                 (*position..position + rows).map(|at| (*fragment, at)).collect()
             }
-            Rows::Scattered(list) => list.iter().map(|cell| (cell.fragment(), cell.position())).collect(),
-            Rows::Interleaved(interleaved) => {
+            VisitedRows::Scattered(list) => list.iter().map(|cell| (cell.fragment(), cell.position())).collect(),
+            VisitedRows::Interleaved(interleaved) => {
                 let mut parts = interleaved.parts.clone();
                 let mut cells = Vec::new();
                 for code in &interleaved.codes {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tilefs_format::condition::{Combination, Condition, Operator, ValueCondition};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 
 use crate::memory;
 
@@ -184,7 +184,7 @@ impl<'a> FragmentCondition<'a> {
             return Ok(None);
         };
         let (attribute, folder) = (&schema.attributes[number], array.folder());
-        let (own, field) = (array.number(fragment), Field::Attribute(number));
+        let (own, field) = (array.number(fragment), FragmentField::Attribute(number));
         let valid = match attribute.nullable {
             false => None,
             true => {

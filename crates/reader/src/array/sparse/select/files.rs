@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::{Field, FieldFiles};
+use tilefs_format::fragment::{FieldFiles, FragmentField};
 use tilefs_format::pipeline::Filter;
 use tilefs_format::scalar::Scalar;
 use tilefs_storage::StoreKey;
@@ -74,11 +74,13 @@ impl FixedFile {
         let own = own.ok_or_else(|| Error::damaged(format!("the fragment has no dimension {dimension}")))?;
         let cell_size = own.datatype.size();
         if outline.facts.version >= SPLIT_COORDINATES_SINCE {
-            let tiles =
-                array.folder().tiles(number, Field::Dimension(dimension), FieldFile::Data).in_field(&own.name)?;
+            let tiles = array
+                .folder()
+                .tiles(number, FragmentField::Dimension(dimension), FieldFile::Data)
+                .in_field(&own.name)?;
             return Ok(FixedFile::Own { tiles, cell_size });
         }
-        let tiles = array.folder().tiles(number, Field::Coordinates, FieldFile::Data)?;
+        let tiles = array.folder().tiles(number, FragmentField::Coordinates, FieldFile::Data)?;
         // Version 1 split the coordinates only if a compressor followed.
         let interleaved =
             outline.facts.version == 1 && !outline.schema.coords_filters.filters.iter().any(Filter::is_compressor);
@@ -93,7 +95,11 @@ impl FixedFile {
     pub fn name_of_dimension(array: &Array, fragment: usize, dimension: usize) -> Result<String> {
         let outline = array.outline(fragment)?;
         let version = outline.facts.version;
-        let field = if version >= SPLIT_COORDINATES_SINCE { Field::Dimension(dimension) } else { Field::Coordinates };
+        let field = if version >= SPLIT_COORDINATES_SINCE {
+            FragmentField::Dimension(dimension)
+        } else {
+            FragmentField::Coordinates
+        };
         Ok(FieldFiles::of(field, version, &outline.schema)?.data())
     }
 
@@ -120,7 +126,7 @@ impl FixedFile {
     ///
     /// # Errors
     /// Any damage in the file's metadata.
-    pub fn of_marks(array: &Array, fragment: usize, field: Field) -> Result<Self> {
+    pub fn of_marks(array: &Array, fragment: usize, field: FragmentField) -> Result<Self> {
         let tiles = array.folder().tiles(array.number(fragment), field, FieldFile::Data)?;
         Ok(FixedFile::Own { tiles, cell_size: size_of::<u64>() })
     }
@@ -311,7 +317,7 @@ impl VarFile {
 /// # Errors
 /// Any damage in the metadata of the files.
 pub fn string_tiles(array: &Array, fragment: usize, dimension: usize) -> Result<VarTiles> {
-    array.folder().var_tiles(array.number(fragment), Field::Dimension(dimension), 1)
+    array.folder().var_tiles(array.number(fragment), FragmentField::Dimension(dimension), 1)
 }
 
 /// Appends some cells of a tile to a column.

@@ -188,9 +188,29 @@ impl Query {
         (is_by_tiles && !self.is_row_major() && self.is_surely_ordered()).then_some(extent)
     }
 
+    /// Returns the dimensions by which the stored rows are surely sorted, the most significant first; none if they are not
+    /// known to be sorted by all.
+    pub fn sorted_by(&self) -> Vec<usize> {
+        // Several fragments with duplicates come one after the other.
+        let has_several = || self.cells.iter().filter(|cells| cells.count() > 0).count() > 1;
+        let (dimensions, is_one_tile) = (0..self.plan.axes.len(), |dimension| self.is_one_tile(dimension));
+        match () {
+            () if self.array.schema().allows_duplicates && has_several() => Vec::new(),
+            () if !self.are_fragments_ordered() => Vec::new(),
+            () if self.plan.is_row_major(is_one_tile) => dimensions.collect(),
+            () if self.plan.is_column_major(is_one_tile) => dimensions.rev().collect(),
+            () => Vec::new(),
+        }
+    }
+
     fn is_surely_ordered(&self) -> bool {
+        !self.array.schema().allows_duplicates && self.are_fragments_ordered()
+    }
+
+    /// Returns whether the cells of each fragment are surely in the array's order.
+    fn are_fragments_ordered(&self) -> bool {
         let is_ordered = |fragment: usize| self.source(fragment).is_ok_and(|source| source.is_surely_ordered());
-        !self.array.schema().allows_duplicates && (0..self.cells.len()).all(is_ordered)
+        (0..self.cells.len()).all(is_ordered)
     }
 
     /// Returns whether all cells surely lie in one space tile along a dimension, according to the fragments' boxes.

@@ -1,7 +1,7 @@
 //! Determines which cells of a fragment are visible: by when each was written and deleted, and by the array's deletes.
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::fragment::Field;
+use tilefs_format::fragment::FragmentField;
 
 use super::cells::TileCells;
 use super::deletes::{Delete, FragmentCondition};
@@ -73,11 +73,11 @@ impl<'a> CellFilter<'a> {
             wants_times |= by_cell;
             conditions.push(FragmentCondition::new(array, fragment, delete, by_cell)?);
         }
-        let visibility = |wanted: bool, field: Field| -> Result<Option<FixedFile>> {
+        let visibility = |wanted: bool, field: FragmentField| -> Result<Option<FixedFile>> {
             if wanted { FixedFile::of_marks(array, fragment, field).map(Some) } else { Ok(None) }
         };
-        let times = visibility(wants_times, Field::Timestamps)?;
-        let deletion_times = visibility(facts.has_delete_metadata, Field::DeleteTimestamps)?;
+        let times = visibility(wants_times, FragmentField::Timestamps)?;
+        let deletion_times = visibility(facts.has_delete_metadata, FragmentField::DeleteTimestamps)?;
         Ok(CellFilter { array, times, is_partial, deletion_times, conditions })
     }
 

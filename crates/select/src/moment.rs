@@ -10,7 +10,7 @@
 //!   are allowed.
 //! * Both: a count of the dimension's unit with NumPy's name of it, since 1970 or midnight: `19753D`, `-5ms`.
 
-use tilefs_export::calendar;
+use tilefs_format::calendar;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::time_unit::TimeUnit;
 

@@ -2,11 +2,11 @@
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
-use tilefs_export::text::time::print;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
+use tilefs_format::time_text::print;
 
-use crate::select::moment;
+use crate::moment;
 
 /// Integers below this (1973-03-03 in milliseconds) are probably a date or seconds rather than milliseconds.
 const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;

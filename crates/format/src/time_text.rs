@@ -3,10 +3,9 @@
 //! Years have at least four digits, and a sign before year 0 and after 9999. As in NumPy, the smallest integer is not a
 //! time, `NaT`.
 
-use tilefs_format::datatype::Datatype;
-use tilefs_format::time_unit::TimeUnit::{self, *};
-
 use crate::calendar;
+use crate::datatype::Datatype;
+use crate::time_unit::TimeUnit::{self, *};
 
 /// Returns the length of the longest text of a date or time, to which every text is padded.
 ///

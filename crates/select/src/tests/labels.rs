@@ -8,7 +8,7 @@ use tilefs_format::error;
 use tilefs_format::scalar;
 
 use super::*;
-use crate::select::{Label, SelectableLabel};
+use crate::{Label, SelectableLabel};
 
 /// Labels in memory, found by a linear search.
 struct Listed {

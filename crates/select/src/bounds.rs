@@ -4,14 +4,12 @@ use std::fmt;
 use std::ops;
 use std::sync::Arc;
 
-use tilefs_export::text::time;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
+use tilefs_format::time_text;
 use tilefs_storage::percent;
-
-use crate::node::names::dimension_names;
 
 /// The meaning of the numbers in a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +43,7 @@ impl DimensionBounds {
     pub fn of_schema(schema: &ArraySchema) -> Vec<Self> {
         let current = schema.current_domain.as_deref().unwrap_or_default();
         let limits = current.iter().map(Some).chain(std::iter::repeat(None));
-        let fields = schema.dimensions.iter().zip(dimension_names(schema));
+        let fields = schema.dimensions.iter().zip(schema.dimension_names());
         let bounds = fields.zip(limits).map(|((dimension, name), current)| {
             // For strings, empty bounds mean that there are none.
             let empty = |text: &Scalar| matches!(text, Scalar::Text(bytes) if bytes.is_empty());
@@ -110,7 +108,7 @@ pub fn coordinate_text(datatype: Datatype, coordinate: &Scalar) -> String {
             Some(unit) if *count == i64::MIN => format!("{count}{unit}"),
             Some(_) => {
                 let mut text = String::new();
-                time::print(datatype, *count, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
+                time_text::print(datatype, *count, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
                 text.replace('+', "%2B")
             }
             None => count.to_string(),

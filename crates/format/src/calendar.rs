@@ -39,7 +39,7 @@ pub fn days_of_months(months: i64) -> Option<i64> {
 }
 
 /// Returns the first day of a year, both counted from 1970; `None` if it does not fit in 64 bits.
-pub(crate) fn days_of_years(years: i64) -> Option<i64> {
+pub fn days_of_years(years: i64) -> Option<i64> {
     years.checked_mul(12).and_then(days_of_months)
 }
 

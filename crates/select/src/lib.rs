@@ -19,7 +19,10 @@
 //!   array comes once, in the array's own order.
 //! * In `islice/`, numbers are positions by NumPy's rules: see [`position`].
 
-pub mod time;
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
 
 pub mod bounds;
 pub mod error;
@@ -33,6 +36,7 @@ mod resolve;
 mod syntax;
 #[cfg(test)]
 mod tests;
+pub mod time;
 mod token;
 mod value;
 
@@ -85,6 +89,22 @@ pub fn sparse(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Res
         Selected::Ranges(ranges) => joined_ranges(ranges),
     };
     Ok(selected.into_iter().zip(dimensions).map(of_dimension).collect())
+}
+
+/// Returns the selected coordinates as [`sparse`], with `None` for a dimension that is not restricted.
+///
+/// # Errors
+/// As for [`sparse`].
+pub fn restricted(
+    text: &str,
+    by: Addressing,
+    dimensions: &[DimensionBounds],
+) -> Result<Vec<Option<Vec<CoordinateRange>>>> {
+    let chosen = sparse(text, by, dimensions)?.into_iter().map(|chosen| {
+        let is_whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
+        (!is_whole).then_some(chosen)
+    });
+    Ok(chosen.collect())
 }
 
 /// Returns a progression, which lies in the domain, as positions from the domain's low end.

@@ -1,0 +1,43 @@
+//! The files of a dataset, or of a part of it: all variables in each format.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tilefs_export::hdf5::Form;
+use tilefs_export::zarr::ZarrVersion;
+use tilefs_format::error::Result;
+
+use crate::domains::cf::GroupDataset;
+use crate::node::Node;
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::views::zarr::{ZARR, group_folder};
+
+/// The folders of the files with all variables.
+pub const NETCDF: &str = "netcdf";
+pub const NETCDF4: &str = "netcdf4";
+pub const HDF5: &str = "hdf5";
+
+/// Returns the folder `name` with the file of all variables in one format.
+pub fn file_folder(dataset: &Arc<GroupDataset>, name: &str, modified: SystemTime) -> FixedFolder {
+    let (mut folder, dataset) = (FixedFolder::new(modified), dataset.clone());
+    match name {
+        NETCDF => folder.add_file("group.nc", LazyFile::new(modified, move || dataset.netcdf())),
+        NETCDF4 => folder.add_file("group.nc", LazyFile::new(modified, move || dataset.hdf5(Form::NetCdf4))),
+        _ => folder.add_file("group.h5", LazyFile::new(modified, move || dataset.hdf5(Form::Plain))),
+    }
+    folder
+}
+
+/// Returns the folder of a part of a dataset, with all of its forms.
+///
+/// # Errors
+/// Fails if the metadata of an array cannot be read.
+pub fn files(dataset: &Arc<GroupDataset>, modified: SystemTime) -> Result<FixedFolder> {
+    let mut folder = FixedFolder::new(modified);
+    for name in [NETCDF, NETCDF4, HDF5] {
+        folder.add(name, Node::Folder(Arc::new(file_folder(dataset, name, modified))));
+    }
+    let zarr = group_folder(&Arc::new(dataset.zarr()?), ZarrVersion::Third, modified);
+    folder.add(ZARR, Node::Folder(Arc::new(zarr)));
+    Ok(folder)
+}
