@@ -153,7 +153,7 @@ pub struct ColumnChunk<'a> {
     pub statistics: ChunkStatistics,
 }
 
-/// What is known of the values of a chunk.
+/// The smallest and the largest value of a column chunk, and its number of nulls, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChunkStatistics {
     /// Encoded as PLAIN, without a length.
