@@ -5,7 +5,7 @@
 //! A genotype is missing if an allele is missing or is one of these symbols, or if there are more than two; one allele
 //! counts twice.
 //!
-//! Source: the specifications of the formats at https://www.cog-genomics.org/plink/1.9/formats.
+//! Source: the specifications of the formats at <https://www.cog-genomics.org/plink/1.9/formats>.
 
 use std::collections::HashSet;
 
