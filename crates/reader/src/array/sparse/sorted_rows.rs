@@ -99,9 +99,7 @@ fn sort_packed(
     for share in for_each_share(view, plan, new_writer, add, BucketWriter::finish)? {
         buckets.append(share);
     }
-    buckets.for_each(&sorted, budget.sorted_run(), &mut |addresses| {
-        addresses.iter().try_for_each(|address| list.push(*address))
-    })
+    buckets.for_each(&sorted, budget.sorted_run(), &mut |addresses| list.extend(addresses))
 }
 
 /// Lists the rows of a view sorted by comparing them.
@@ -232,9 +230,7 @@ impl SortedBatch {
 fn add_addresses(rows: &VisitedRows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
     match rows {
         VisitedRows::CellSlab { fragment, position, rows } => {
-            for position in *position..position + rows {
-                addresses.push(Address::new(*fragment, position)?);
-            }
+            addresses.extend(Address::consecutive(*fragment, *position, *rows)?);
         }
         VisitedRows::Interleaved(interleaved) => {
             let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();

@@ -19,6 +19,17 @@ impl Address {
         Ok(Address(u64::from(fragment) << POSITION_BITS | position))
     }
 
+    /// Returns the addresses of `cells` consecutive cells from a position on.
+    ///
+    /// # Errors
+    /// As [`Address::new`].
+    pub fn consecutive(fragment: u32, position: u64, cells: u64) -> Result<impl Iterator<Item = Address>> {
+        let first = Address::new(fragment, position)?;
+        // Positions are the last bits of an address.
+        Address::new(fragment, position.saturating_add(cells.saturating_sub(1)))?;
+        Ok((0..cells).map(move |cell| Address(first.0 + cell)))
+    }
+
     pub fn fragment(self) -> u32 {
         (self.0 >> POSITION_BITS) as u32
     }

@@ -474,10 +474,25 @@ impl<'a> AddressWriter<'a> {
     /// # Errors
     /// [`Error::Io`] from the temporary file.
     pub fn push(&mut self, address: Address) -> Result<()> {
-        self.block.extend(address.to_bits().to_le_bytes());
-        self.rows += 1;
-        if self.rows.is_multiple_of(SCATTERED_ROWS) {
-            self.blocks.push(self.store.put(std::mem::take(&mut self.block))?);
+        self.extend(&[address])
+    }
+
+    /// # Errors
+    /// [`Error::Io`] from the temporary file.
+    pub fn extend(&mut self, mut addresses: &[Address]) -> Result<()> {
+        while !addresses.is_empty() {
+            let room = (SCATTERED_ROWS - self.rows % SCATTERED_ROWS) as usize;
+            let (fitting, others) = addresses.split_at(room.min(addresses.len()));
+            let start = self.block.len();
+            self.block.resize(start + size_of_val(fitting), 0);
+            for (bytes, address) in self.block[start..].as_chunks_mut().0.iter_mut().zip(fitting) {
+                *bytes = address.to_bits().to_le_bytes();
+            }
+            self.rows += fitting.len() as u64;
+            if self.rows.is_multiple_of(SCATTERED_ROWS) {
+                self.blocks.push(self.store.put(std::mem::take(&mut self.block))?);
+            }
+            addresses = others;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use tilefs_threads::{self as threads, cancellation, for_all};
 use super::radix::sort_by_word;
 use crate::array::sparse::rows::address::Address;
 use crate::array::sparse::rows::store::{Blob, SpillStore};
+use crate::vectors::in_wide_vectors;
 use tilefs_threads;
 
 /// The bits of a key that choose one of 256 buckets.
@@ -308,12 +309,15 @@ impl KeyPacking {
         keys.clear();
         keys.resize(cells, 0);
         for ((low, most, shift), positions) in self.axes.iter().zip(positions) {
-            let mut greatest = 0;
-            for (key, position) in keys.iter_mut().zip(positions) {
-                let distance = position.wrapping_sub(*low);
-                greatest = greatest.max(distance);
-                *key |= distance << shift;
-            }
+            let greatest = in_wide_vectors(|| {
+                let mut greatest = 0;
+                for (key, position) in keys.iter_mut().zip(positions) {
+                    let distance = position.wrapping_sub(*low);
+                    greatest = greatest.max(distance);
+                    *key |= distance << shift;
+                }
+                greatest
+            });
             if greatest > *most || positions.len() < cells {
                 return Err(Error::damaged("a coordinate outside the boxes of all fragments"));
             }

@@ -17,9 +17,10 @@ const LARGE: usize = 1 << 17;
 
 /// Sorts items by their words. The sort is stable. `scratch` gets as many items; their values do not matter.
 pub fn sort_by_word<T: Copy>(items: &mut [T], scratch: &mut Vec<T>, word: impl Fn(&T) -> u64) {
-    if !items.is_sorted_by_key(&word) {
-        scratch.clear();
-        scratch.extend_from_slice(items);
+    if let Some(&first) = items.first()
+        && !items.is_sorted_by_key(&word)
+    {
+        scratch.resize(items.len(), first);
         sort(items, scratch, &word);
     }
 }
