@@ -104,10 +104,6 @@ impl Fetcher {
         let mut fetched: Vec<Option<Result<Arc<Decoded>>>> = Vec::with_capacity(units.len());
         let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
-            if let Some(decoded) = unit.held() {
-                fetched.push(Some(Ok(decoded.clone())));
-                continue;
-            }
             fetched.push(match self.cache.find(unit.key()) {
                 CacheLookup::Ready(decoded) => Some(Ok(decoded)),
                 CacheLookup::Loading(flight) => {
@@ -142,9 +138,6 @@ impl Fetcher {
     /// # Errors
     /// Any damage in it.
     pub(crate) fn fetch_one<U: Unit>(&self, unit: &U) -> Result<Arc<Decoded>> {
-        if let Some(decoded) = unit.held() {
-            return Ok(decoded.clone());
-        }
         self.cache.get_or_load(unit.key(), || {
             let stored = self.read_one(unit)?;
             let decoded = self.decode(unit, stored)?;
@@ -390,9 +383,6 @@ impl<'a, U: Unit> Batches<'a, U> {
     /// # Errors
     /// Any damage in it; damage in another unit of its batch is reported when that unit is requested.
     pub fn get(&mut self, number: usize) -> Result<&Arc<Decoded>> {
-        if let Some(decoded) = self.units.get(number).and_then(Unit::held) {
-            return Ok(decoded);
-        }
         if !self.held.contains(&number) {
             let end = if number < self.one_by_one { number + 1 } else { self.end_of_batch(number) };
             self.decoded.clear();

@@ -77,9 +77,6 @@ pub trait Unit: Send + Sync {
     /// Returns the number of decoded bytes, including offsets.
     fn size(&self) -> u64;
 
-    /// Returns the decoded unit if its plan found it in the cache.
-    fn held(&self) -> Option<&Arc<Decoded>>;
-
     /// Calls `visit` with each stored byte range that the unit is decoded from: one, or two for variable-size cells.
     ///
     /// # Errors

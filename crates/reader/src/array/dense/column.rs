@@ -39,7 +39,7 @@ const REMOTE_PARTS_AT_ONCE: usize = 4;
 
 /// One file of a dense attribute, as a sequence of cells of one size. Reads are independent and may be concurrent.
 pub struct DenseColumn {
-    view: Arc<DenseView>,
+    pub(super) view: Arc<DenseView>,
     selection: Arc<Selection>,
     attribute: usize,
     file: FieldFile,
@@ -154,6 +154,9 @@ impl DenseColumn {
     }
 
     fn read_into(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        if self.read_cached(first, out)? {
+            return Ok(());
+        }
         let ends = self.part_ends(first, out.len());
         if ends.len() < 2 {
             return self.read_part(first, out, Decoding::OnManyThreads);
@@ -349,7 +352,7 @@ impl DenseColumn {
     }
 
     /// Adds the array and the fragment to the place of an error.
-    fn locate(&self, error: Error, fragment: usize) -> Error {
+    pub(super) fn locate(&self, error: Error, fragment: usize) -> Error {
         error.in_fragment(self.view.array().fragment_name(fragment)).in_array(self.view.array().path())
     }
 
@@ -387,7 +390,7 @@ impl DenseColumn {
         Ok(())
     }
 
-    fn fill_piece(&self, piece: &Piece, out: &mut [u8]) -> Result<()> {
+    pub(super) fn fill_piece(&self, piece: &Piece, out: &mut [u8]) -> Result<()> {
         let size = self.cell_size;
         piece.for_each_line(|_, to, count, _, out_stride| {
             for step in 0..count {
@@ -426,20 +429,20 @@ impl DenseColumn {
     }
 
     /// Returns the tiles of this column's file in one fragment.
-    fn tiles(&self, fragment: usize) -> Result<Arc<Tiles>> {
+    pub(super) fn tiles(&self, fragment: usize) -> Result<Arc<Tiles>> {
         let open = || self.view.array().attribute_tiles(fragment, self.attribute, self.file);
         self.files.get_or_open(fragment, open)
     }
 
     /// Returns the decoded size of a tile.
-    fn tile_size(&self, fragment: usize, tile: u64) -> Result<u64> {
+    pub(super) fn tile_size(&self, fragment: usize, tile: u64) -> Result<u64> {
         let cells = self.view.cells_in_tile(fragment, tile)?;
         cells.checked_mul(self.cell_size as u64).ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
     }
 
     /// Returns whether a piece is better read from its tile in row-major order: if its lines run across the order of
     /// the tile's cells, and the reordered tile can be cached. Larger tiles are read cell by cell.
-    fn is_reordered(&self, piece: &Piece, tile_size: u64) -> bool {
+    pub(super) fn is_reordered(&self, piece: &Piece, tile_size: u64) -> bool {
         let crosses = piece.axes.last().is_some_and(|axis| axis.tile_stride.unsigned_abs() != 1);
         crosses
             && self.view.grid().cell_order == Layout::ColMajor

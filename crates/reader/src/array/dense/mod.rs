@@ -2,6 +2,7 @@
 
 pub mod axis;
 mod box_tree;
+mod cached_read;
 pub mod column;
 pub mod embedding;
 pub mod grid;

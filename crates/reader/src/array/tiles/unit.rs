@@ -10,7 +10,7 @@ use super::reorder::to_row_major;
 use super::tile_file::expect_size;
 use crate::array::folder::sorted_file::SortedFile;
 use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
-use crate::cache::{BufferPool, PooledBuffer};
+use crate::cache::{BufferPool, Cache, PooledBuffer};
 use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 use tilefs_format::error::{Error, Locate, Result};
@@ -19,10 +19,6 @@ use tilefs_format::tile::ChunkHeader;
 
 /// A stored chunk may exceed its decoded size by the framing of each filter; more than this is damage.
 const MAX_EXPANSION: u64 = 1 << 20;
-
-/// A plan of fewer units looks chunks up in the cache, and holds those that it finds. A longer plan might hold much more
-/// memory than the cache.
-const MOST_HELD: usize = 64;
 
 /// The part of a tile that is decoded at once, and how.
 #[derive(Clone)]
@@ -40,8 +36,6 @@ pub struct TileUnit {
 pub(super) enum UnitForm {
     Tile,
     Chunk(u32, StoredChunk),
-    /// A chunk that the plan found in the cache.
-    HeldChunk(u32, Arc<Decoded>),
     /// A tile that is stored in column-major order and converted to row-major order once decoded: the extents of the
     /// tile, and the size of a cell in bytes.
     RowMajor(Arc<[usize]>, usize),
@@ -131,10 +125,6 @@ impl TileUnit {
                 let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
                 tiles.decoder.decode(metadata, data, out, scratch)
             }
-            UnitForm::HeldChunk(_, decoded) => {
-                out.copy_from_slice(&decoded.bytes);
-                Ok(())
-            }
             UnitForm::VariableSize(..) => Err(Error::internal("cells of variable size decoded as of one size")),
         }
     }
@@ -168,7 +158,7 @@ impl Unit for TileUnit {
     fn key(&self) -> UnitKey {
         let part = match &self.form {
             UnitForm::Tile | UnitForm::Sorted(_) | UnitForm::SortedCoordinates(..) => UnitPart::Tile,
-            UnitForm::Chunk(number, _) | UnitForm::HeldChunk(number, _) => UnitPart::Chunk(*number),
+            UnitForm::Chunk(number, _) => UnitPart::Chunk(*number),
             UnitForm::RowMajor(..) => UnitPart::RowMajor,
             UnitForm::VariableSize(..) => UnitPart::VariableSize,
         };
@@ -177,13 +167,6 @@ impl Unit for TileUnit {
 
     fn start(&self) -> u64 {
         self.start
-    }
-
-    fn held(&self) -> Option<&Arc<Decoded>> {
-        match &self.form {
-            UnitForm::HeldChunk(_, decoded) => Some(decoded),
-            _ => None,
-        }
     }
 
     fn size(&self) -> u64 {
@@ -196,9 +179,6 @@ impl Unit for TileUnit {
 
     fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()> {
         let tiles = &*self.tiles;
-        if let UnitForm::HeldChunk(..) = self.form {
-            return Ok(());
-        }
         if let UnitForm::Chunk(_, chunk) = &self.form {
             let length = chunk.header.payload_size();
             plausible(length, self.size).in_file(tiles.file.path()).at(chunk.offset)?;
@@ -300,23 +280,11 @@ impl Tiles {
             units.push(unit(0, size, UnitForm::Tile));
             return Ok(());
         }
-        let mut start = range.start;
-        while start < range.end
-            && units.len() < MOST_HELD
-            && let Some((number, decoded)) = self.held_chunk(tile, start)?
-        {
-            let length = decoded.bytes.len() as u64;
-            units.push(unit(decoded.start, length, UnitForm::HeldChunk(number, decoded)));
-            start = units.last().map_or(start, |unit| unit.range().end);
-        }
-        if start >= range.end {
-            return Ok(());
-        }
         let index = self.file.chunk_index(tile, size)?;
         if let [first, _, ..] = index.chunks[..] {
             self.usual_chunk.store(first.header.original, Ordering::Relaxed);
         }
-        let first = index.chunks.partition_point(|chunk| chunk.start <= start).saturating_sub(1);
+        let first = index.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
         for (number, chunk) in (0u32..).zip(&index.chunks).skip(first) {
             if chunk.start >= range.end {
                 break;
@@ -326,18 +294,19 @@ impl Tiles {
         Ok(())
     }
 
-    /// Returns the number and the cells of the chunk that contains a byte of a tile, if it is cached and chunks before it
-    /// have the usual size. The index of the chunks would be one more access to memory that no processor has cached.
-    fn held_chunk(&self, tile: u64, byte: u64) -> Result<Option<(u32, Arc<Decoded>)>> {
-        let usual = u64::from(self.usual_chunk.load(Ordering::Relaxed));
-        let number = byte.checked_div(usual).and_then(|number| u32::try_from(number).ok());
-        let Some(number) = number else { return Ok(None) };
-        let key = UnitKey { file: self.file.number(), tile, part: UnitPart::Chunk(number) };
-        let decoded = self.file.context()?.fetcher.cache().get(&key);
-        let contains = |decoded: &Arc<Decoded>| {
-            byte.checked_sub(decoded.start).is_some_and(|within| within < decoded.bytes.len() as u64)
+    /// Returns the unit around a byte of a tile if it is cached, provided that chunks before it have the usual size;
+    /// `size` is the decoded size of the whole tile. The index of the chunks would be one more access to memory that no
+    /// processor has cached.
+    pub fn cached(&self, cache: &Cache<UnitKey, Decoded>, tile: u64, size: u64, byte: u64) -> Option<Arc<Decoded>> {
+        let part = if self.sorted.is_some() || size <= self.whole_tile {
+            UnitPart::Tile
+        } else {
+            let usual = u64::from(self.usual_chunk.load(Ordering::Relaxed));
+            UnitPart::Chunk(byte.checked_div(usual)?.try_into().ok()?)
         };
-        Ok(decoded.filter(contains).map(|decoded| (number, decoded)))
+        let decoded = cache.get(&UnitKey { file: self.file.number(), tile, part })?;
+        let within = byte.checked_sub(decoded.start)?;
+        (within < decoded.bytes.len() as u64).then_some(decoded)
     }
 
     /// Returns the unit of a whole tile whose cells are stored in column-major order; it decodes to row-major order.
