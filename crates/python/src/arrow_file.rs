@@ -17,6 +17,8 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_threads::{self as threads, address_space};
 
+use crate::checked_text;
+
 /// The length of the end of a file: the length of its footer, and the format's name.
 const END: usize = 10;
 
@@ -28,6 +30,7 @@ const MAPPED_AT_ONCE: usize = 64 << 10;
 pub struct ArrowFile {
     content: Arc<dyn Content>,
     schema: SchemaRef,
+    /// Decodes columns of text as bytes.
     decoder: FileDecoder,
     batches: Vec<Block>,
 }
@@ -47,7 +50,7 @@ impl ArrowFile {
         let footer = root_as_footer(&footer).map_err(|error| of_arrow(ArrowError::ParseError(error.to_string())))?;
         let schema = footer.schema().ok_or_else(|| Error::internal("an Arrow file without a schema"))?;
         let schema = Arc::new(convert::try_fb_to_schema(schema).map_err(of_arrow)?);
-        let mut decoder = FileDecoder::new(schema.clone(), footer.version());
+        let mut decoder = FileDecoder::new(checked_text::as_bytes(&schema), footer.version());
         for block in footer.dictionaries().into_iter().flatten() {
             decoder.read_dictionary(block, &read_block(&*content, block)?.into()).map_err(of_arrow)?;
         }
@@ -67,7 +70,9 @@ impl ArrowFile {
     pub fn batches(&self, skipped: usize) -> impl Iterator<Item = Result<RecordBatch>> {
         self.batches.iter().skip(skipped).map(|block| {
             let batch = self.decoder.read_record_batch(block, &read_block(&*self.content, block)?.into());
-            batch.map_err(of_arrow)?.ok_or_else(|| Error::internal("an Arrow file with an empty block"))
+            let batch = batch.map_err(of_arrow)?;
+            let batch = batch.ok_or_else(|| Error::internal("an Arrow file with an empty block"))?;
+            checked_text::with_text(batch, &self.schema).map_err(of_arrow)
         })
     }
 }

@@ -15,6 +15,7 @@
 mod array;
 mod arrow_file;
 mod call;
+mod checked_text;
 mod context;
 mod errors;
 mod group;
