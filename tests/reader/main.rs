@@ -3,6 +3,7 @@
 
 mod api;
 mod bounds;
+mod cached;
 mod filter_allocations;
 mod filter_vectors;
 mod filters;
