@@ -80,7 +80,7 @@ impl Geometry {
     /// # Errors
     /// Fails if they are not one, and for curves.
     pub fn read(bytes: &[u8]) -> Result<Self, WkbError> {
-        let mut rest = Bytes { rest: bytes, is_little: true };
+        let mut rest = WkbBytes { rest: bytes, is_little: true };
         let geometry = rest.geometry(0)?;
         if rest.rest.is_empty() { Ok(geometry) } else { Err(WkbError::Length) }
     }
@@ -95,13 +95,13 @@ impl Geometry {
     }
 }
 
-/// Bytes that were not read yet.
-struct Bytes<'a> {
+/// The bytes of a geometry that were not read yet.
+struct WkbBytes<'a> {
     rest: &'a [u8],
     is_little: bool,
 }
 
-impl Bytes<'_> {
+impl WkbBytes<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], WkbError> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(WkbError::Length)?;
         self.rest = rest;
@@ -135,12 +135,12 @@ impl Bytes<'_> {
             self.number()?;
         }
         let number = stored & !(HAS_HEIGHT | HAS_MEASURE | HAS_SYSTEM);
-        let form = number / 1000;
-        let has_height = stored & HAS_HEIGHT != 0 || form == 1 || form == 3;
-        let has_measure = stored & HAS_MEASURE != 0 || form == 2 || form == 3;
-        let axes = Axes { has_height, has_measure };
+        let thousands = number / 1000;
+        let has_height = stored & HAS_HEIGHT != 0 || thousands == 1 || thousands == 3;
+        let has_measure = stored & HAS_MEASURE != 0 || thousands == 2 || thousands == 3;
+        let form = VertexForm { has_height, has_measure };
         let kind = match number % 1000 {
-            _ if form > 3 => return Err(WkbError::Form),
+            _ if thousands > 3 => return Err(WkbError::Form),
             1 => GeometryKind::Point,
             2 => GeometryKind::LineString,
             3 => GeometryKind::Polygon,
@@ -155,16 +155,16 @@ impl Bytes<'_> {
         };
         let parts = match kind {
             GeometryKind::Point => {
-                let vertex = self.vertex(axes)?;
+                let vertex = self.vertex(form)?;
                 // An empty point has no coordinates.
                 let is_empty = vertex.x.is_nan() && vertex.y.is_nan();
                 GeometryParts::Vertices(Some(vertex).filter(|_| !is_empty).into_iter().collect())
             }
-            GeometryKind::LineString => GeometryParts::Vertices(self.vertices(axes)?),
+            GeometryKind::LineString => GeometryParts::Vertices(self.vertices(form)?),
             GeometryKind::Polygon | GeometryKind::Triangle => {
                 // A ring has at least a count.
                 let count = self.count(4)?;
-                GeometryParts::Rings((0..count).map(|_| self.vertices(axes)).collect::<Result<_, _>>()?)
+                GeometryParts::Rings((0..count).map(|_| self.vertices(form)).collect::<Result<_, _>>()?)
             }
             _ => {
                 let count = self.count(LEAST)?;
@@ -174,15 +174,15 @@ impl Bytes<'_> {
         Ok(Geometry { kind, parts })
     }
 
-    fn vertices(&mut self, axes: Axes) -> Result<Vec<Vertex>, WkbError> {
-        let count = self.count(axes.size())?;
-        (0..count).map(|_| self.vertex(axes)).collect()
+    fn vertices(&mut self, form: VertexForm) -> Result<Vec<Vertex>, WkbError> {
+        let count = self.count(form.size())?;
+        (0..count).map(|_| self.vertex(form)).collect()
     }
 
-    fn vertex(&mut self, axes: Axes) -> Result<Vertex, WkbError> {
+    fn vertex(&mut self, form: VertexForm) -> Result<Vertex, WkbError> {
         let (x, y) = (self.coordinate()?, self.coordinate()?);
-        let z = if axes.has_height { Some(self.coordinate()?) } else { None };
-        if axes.has_measure {
+        let z = if form.has_height { Some(self.coordinate()?) } else { None };
+        if form.has_measure {
             self.coordinate()?;
         }
         Ok(Vertex { x, y, z })
@@ -191,12 +191,12 @@ impl Bytes<'_> {
 
 /// The coordinates of a vertex beside x and y.
 #[derive(Debug, Clone, Copy)]
-struct Axes {
+struct VertexForm {
     has_height: bool,
     has_measure: bool,
 }
 
-impl Axes {
+impl VertexForm {
     /// Returns the size of a vertex in bytes.
     fn size(self) -> usize {
         8 * (2 + usize::from(self.has_height) + usize::from(self.has_measure))

@@ -31,7 +31,7 @@ const READ_TOGETHER: u64 = 1 << 20;
 /// Returns columns of the least and the greatest coordinates of the geometries of a column of well-known binary. A null and
 /// an empty geometry have no box: its sides are "not a number". The box of a curve is everything.
 pub fn boxes(geometries: &Column) -> Option<[Column; 4]> {
-    let boxes = Arc::new(Boxes {
+    let boxes = Arc::new(GeometryBoxes {
         name: geometries.field.name.clone(),
         values: geometries.values.clone(),
         offsets: geometries.offsets.clone()?,
@@ -46,7 +46,7 @@ pub fn boxes(geometries: &Column) -> Option<[Column; 4]> {
 }
 
 /// The boxes around the geometries of a column.
-struct Boxes {
+struct GeometryBoxes {
     name: String,
     values: Arc<dyn Content>,
     offsets: Offsets,
@@ -56,7 +56,7 @@ struct Boxes {
     recent: LruCache<u64, Arc<Vec<[f64; 4]>>>,
 }
 
-impl Boxes {
+impl GeometryBoxes {
     fn block(&self, number: u64) -> Result<Arc<Vec<[f64; 4]>>> {
         self.recent.get_or_make(number, || {
             let first = number * BLOCK_ROWS;
@@ -126,7 +126,7 @@ fn box_of(bytes: &[u8], row: u64) -> Result<[f64; 4]> {
 
 /// One side of all boxes.
 struct BoxSide {
-    of: Arc<Boxes>,
+    of: Arc<GeometryBoxes>,
     side: usize,
 }
 

@@ -69,8 +69,8 @@ pub fn in_parquet(
     of_array: &[Metadatum],
     known: impl FnOnce() -> KnownRows,
 ) -> (Option<String>, Option<StructColumn>) {
-    let layout = Layout::of(columns, of_array).filter(|_| has_no(columns, BOXES));
-    if let Some(Layout::Points(coordinates)) = &layout {
+    let layout = GeometryLayout::of(columns, of_array).filter(|_| has_no(columns, BOXES));
+    if let Some(GeometryLayout::Points(coordinates)) = &layout {
         columns.push(points(POINTS, coordinates));
     }
     let Some(primary) = primary(columns, of_array) else { return (None, None) };
@@ -80,7 +80,7 @@ pub fn in_parquet(
         if let Some(bounds) = layout.bounds(of_array, &known) {
             facts.insert("bbox".into(), json!(bounds));
         }
-        if let Layout::Points(coordinates) = layout {
+        if let GeometryLayout::Points(coordinates) = layout {
             let kind = if coordinates.len() > 2 { "Point Z" } else { "Point" };
             facts.insert("geometry_types".into(), json!([kind]));
         }
@@ -101,9 +101,9 @@ pub fn take_geometries(columns: &mut Vec<Column>, of_array: &[Metadatum]) -> Opt
         let number = columns.iter().position(|column| column.field.name == name)?;
         return Some(columns.remove(number));
     }
-    match Layout::of(columns, of_array)? {
-        Layout::Points(coordinates) => Some(points(POINTS, &coordinates)),
-        Layout::Centres(_) | Layout::Boxes(_) => None,
+    match GeometryLayout::of(columns, of_array)? {
+        GeometryLayout::Points(coordinates) => Some(points(POINTS, &coordinates)),
+        GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => None,
     }
 }
 
@@ -152,7 +152,7 @@ fn described(columns: &[Column], of_array: &[Metadatum], primary: &str, facts: V
 }
 
 /// The relation of the geometries to the dimensions of their array.
-enum Layout {
+enum GeometryLayout {
     /// GDAL's: the centres of the boxes, along x and y.
     Centres([Column; 2]),
     /// TileDB-SOMA's: the sides of the boxes, in the order of [`SIDES`].
@@ -161,7 +161,7 @@ enum Layout {
     Points(Vec<Column>),
 }
 
-impl Layout {
+impl GeometryLayout {
     fn of(columns: &[Column], of_array: &[Metadatum]) -> Option<Self> {
         let coordinates = |name: &str| {
             let is_number = |field: &Field| field.datatype == Datatype::Float64 && field.values_per_cell == Some(1);
@@ -171,7 +171,7 @@ impl Layout {
         };
         let points = |names: &[&str]| {
             let found: Vec<Column> = names.iter().take(3).map_while(|name| coordinates(name)).collect();
-            (found.len() > 1 && has_no(columns, POINTS)).then_some(Layout::Points(found))
+            (found.len() > 1 && has_no(columns, POINTS)).then_some(GeometryLayout::Points(found))
         };
         let primary = primary(columns, of_array);
         match value(of_array, "soma_object_type").as_deref() {
@@ -179,7 +179,12 @@ impl Layout {
                 let axes = axes_of_soma(of_array)?;
                 let [x, y, ..] = axes.as_slice() else { return None };
                 let side = |axis, end| coordinates(&format!("tiledb__internal__{axis}__{end}"));
-                return Some(Layout::Boxes([side(x, "min")?, side(y, "min")?, side(x, "max")?, side(y, "max")?]));
+                return Some(GeometryLayout::Boxes([
+                    side(x, "min")?,
+                    side(y, "min")?,
+                    side(x, "max")?,
+                    side(y, "max")?,
+                ]));
             }
             Some("SOMAPointCloudDataFrame") if primary.is_none() => {
                 let axes = axes_of_soma(of_array)?;
@@ -192,7 +197,7 @@ impl Layout {
         }
         match primary {
             Some(name) if name == name_of_gdal(of_array) => {
-                Some(Layout::Centres([coordinates(AXES[0])?, coordinates(AXES[1])?]))
+                Some(GeometryLayout::Centres([coordinates(AXES[0])?, coordinates(AXES[1])?]))
             }
             Some(_) => None,
             None => points(&AXES),
@@ -206,12 +211,12 @@ impl Layout {
             Column { field, sort_rank: None, ..column.clone() }
         };
         match self {
-            Layout::Boxes(sides) => Some(std::array::from_fn(|number| side(number, &sides[number]))),
-            Layout::Points(coordinates) => {
+            GeometryLayout::Boxes(sides) => Some(std::array::from_fn(|number| side(number, &sides[number]))),
+            GeometryLayout::Points(coordinates) => {
                 let [x, y, ..] = coordinates.as_slice() else { return None };
                 Some([side(0, x), side(1, y), side(2, x), side(3, y)])
             }
-            Layout::Centres(centres) => {
+            GeometryLayout::Centres(centres) => {
                 let mut sides = boxes(geometries)?;
                 for (number, side) in sides.iter_mut().enumerate() {
                     let most = float(of_array, ["PAD_X", "PAD_Y"][number % 2]);
@@ -232,15 +237,15 @@ impl Layout {
         let range =
             |column: &Column| known.ranges.iter().find(|(name, _)| *name == column.field.name).map(|(_, range)| *range);
         let bounds: Vec<f64> = match self {
-            Layout::Boxes(sides) => {
+            GeometryLayout::Boxes(sides) => {
                 let end = |(number, column): (usize, &Column)| Some(range(column)?[usize::from(number > 1)]);
                 sides.iter().enumerate().map(end).collect::<Option<_>>()?
             }
-            Layout::Points(coordinates) => {
+            GeometryLayout::Points(coordinates) => {
                 let ranges = coordinates.iter().map(range).collect::<Option<Vec<_>>>()?;
                 [0, 1].iter().flat_map(|end: &usize| ranges.iter().map(move |range| range[*end])).collect()
             }
-            Layout::Centres(_) => {
+            GeometryLayout::Centres(_) => {
                 let has_all = !known.ranges.is_empty() && is_of_gdal(of_array, known);
                 let side = |side: &str| float(of_array, &format!("LAYER_EXTENT_{side}")).filter(|_| has_all);
                 ["MINX", "MINY", "MAXX", "MAXY"].into_iter().map(side).collect::<Option<_>>()?
