@@ -10,10 +10,8 @@ import { Rows } from "./table/rows";
 import { TableView } from "./table/view";
 import { dateText, grouped, milliseconds, valueText } from "./values";
 
-/** The points that are read first, and at most. */
-const STAGES = [65_536, 1_000_000];
-/** The parts of a table that points are read from: each costs a search for its rows. */
-const MOST_PARTS = 16;
+/** The points that are read first and at most, and the parts of a long table from which: each costs a search for its rows. */
+const STAGES = [{ points: 65_536, parts: 4 }, { points: 1_000_000, parts: 16 }];
 
 /** Points of some parts of a table, spread evenly. */
 interface Sample {
@@ -24,12 +22,13 @@ interface Sample {
   read: (name: string) => Promise<Float64Array | null>;
 }
 
-async function sampleOf(names: Names, schema: Schema, most: number): Promise<Sample> {
+async function sampleOf(names: Names, schema: Schema, stage: number): Promise<Sample> {
+  const most = STAGES[stage];
   const rows = await Rows.open(names, schema);
-  const isWhole = rows.count <= most;
-  const count = isWhole ? rows.parts.count : Math.min(rows.parts.count, MOST_PARTS);
+  const isWhole = rows.count <= most.points;
+  const count = isWhole ? rows.parts.count : Math.min(rows.parts.count, most.parts);
   const files = await Promise.all(Array.from({ length: count }, (_, at) => rows.file(Math.floor((at * rows.parts.count) / count))));
-  const share = isWhole ? Infinity : Math.ceil(most / count);
+  const share = isWhole ? Infinity : Math.ceil(most.points / count);
   const known = new Map<string, Promise<Float64Array | null>>();
   const readParts = async (at: number) => {
     const parts = await Promise.all(files.map((file) => file.numbers(0, Math.min(file.rows, share), at)));
@@ -110,7 +109,7 @@ function Cells({ names, schema, state }: { names: Names; schema: Schema; state: 
   const samples = useRef<Promise<Sample>[]>([]);
   const { result, error } = useWork(async () => {
     // Read once for all fields.
-    const sample = await (samples.current[stage] ??= sampleOf(names, schema, STAGES[stage]));
+    const sample = await (samples.current[stage] ??= sampleOf(names, schema, stage));
     const coordinates = Promise.all(schema.dimensions.map((dimension) => sample.read(dimension.name)));
     return { sample, coordinates: await coordinates, field, values: await sample.read(field) };
   }, [names, stage, field]);
