@@ -85,16 +85,20 @@ def check_files(folder):
     with netCDF4.Dataset(f"{folder}/netcdf/group.nc") as file:
         assert file.data_model.startswith("NETCDF3") and file.dimensions["time"].isunlimited() and len(file.dimensions["time"]) == 5
         assert not file.dimensions["lat"].isunlimited()
+    with netCDF4.Dataset(f"{folder}/netcdf4/group.nc") as file:
+        assert file.data_model == "NETCDF4" and file.dimensions["time"].isunlimited() and len(file.dimensions["time"]) == 5
+        assert not file.dimensions["lat"].isunlimited() and file["orog"].chunking() == "contiguous"
+    with h5py.File(f"{folder}/netcdf4/group.nc") as file:
+        assert file["t"].maxshape == (None, 7, 12) and file["lat"].maxshape == (7,)
     with h5py.File(f"{folder}/hdf5/group.h5") as file:
         for name, _, values, *_ in VARIABLES:
             assert file[name].dtype == values.dtype and (file[name][...] == values).all(), name
+            assert file[name].maxshape == file[name].shape and file[name].chunks is None, name
 
 
 def check_parts(folder):
-    """Checks parts of all variables, and what joins them."""
+    """Checks parts of all variables."""
     import os
-    import shutil
-    import subprocess
 
     import xarray
 
@@ -111,15 +115,29 @@ def check_parts(folder):
         xarray.testing.assert_identical(xarray.open_zarr(f"{folder}/slice/{selection}/zarr").load(), part)
     for wrong in "2023-01", "time=1999", "time=x", "altitude=3", "":
         assert not os.path.exists(f"{folder}/slice/{wrong}/netcdf"), wrong
-    parts = [f"{folder}/slice/time={time}/netcdf/group.nc" for time in ("..2023-01-15", "2023-01-21", "2023-01-31..")]
-    if shutil.which("ncrcat"):
-        subprocess.run(["ncrcat", "-O", *parts, "joined.nc"], check=True)
-        with xarray.open_dataset("joined.nc") as joined:
-            xarray.testing.assert_equal(joined, wanted)
-    if shutil.which("cdo"):
-        subprocess.run(["cdo", "-s", "-O", "-f", "nc4", "mergetime", *parts, "joined.nc"], check=True)
-        with xarray.open_dataset("joined.nc") as joined:
-            xarray.testing.assert_equal(joined["t"].drop_vars("crs", errors="ignore"), wanted["t"].drop_vars("crs", errors="ignore"))
+
+
+def join(program):
+    """Joins parts along time with NCO or CDO, from the files of both formats of netCDF."""
+    import subprocess
+
+    import xarray
+
+    original()
+    wanted = xarray.open_dataset("original.nc")
+    for name in "collected", "each", "xarray":
+        for file in "netcdf/group.nc", "netcdf4/group.nc":
+            parts = [f"mnt_{name}/slice/time={time}/{file}" for time in ("..2023-01-15", "2023-01-21", "2023-01-31..")]
+            if program == "ncrcat":
+                subprocess.run(["ncrcat", "-O", *parts, "joined.nc"], check=True)
+                with xarray.open_dataset("joined.nc") as joined:
+                    xarray.testing.assert_equal(joined, wanted)
+                    assert joined.encoding["unlimited_dims"] == {"time"}
+            else:
+                subprocess.run(["cdo", "-s", "-O", "-f", "nc4", "mergetime", *parts, "joined.nc"], check=True)
+                with xarray.open_dataset("joined.nc") as joined:
+                    xarray.testing.assert_equal(joined["t"].drop_vars("crs", errors="ignore"), wanted["t"].drop_vars("crs", errors="ignore"))
+    print(6)
 
 
 def check():
@@ -146,4 +164,4 @@ def check():
     print(8)
 
 
-make() if sys.argv[1] == "make" else check()
+{"make": make, "check": check}.get(sys.argv[1], lambda: join(sys.argv[1]))()
