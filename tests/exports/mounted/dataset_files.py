@@ -63,7 +63,57 @@ def group(folder, arrays, suffix, unlimited):
             members.add(member, name=member, relative=True)
 
 
+CALENDARS = ["standard", "proleptic_gregorian", "noleap", "all_leap", "360_day", "julian"]
+# Days since 1999-11-25 06:00, and a number for each.
+DAYS = np.arange(900)
+
+
+def calendar_group(calendar):
+    """Writes a group with one variable along a time of a calendar."""
+    folder = f"in_{calendar}"
+    tiledb.group_create(folder)
+    with tiledb.Group(folder, "w") as members:
+        for name, values in ("time", DAYS + 0.25), ("t", DAYS.astype("f4")):
+            called = "time.data" if name == "time" else name
+            domain = tiledb.Domain(tiledb.Dim("time", (0, len(DAYS) - 1), len(DAYS), dtype="u8"))
+            attribute = tiledb.Attr(called, dtype=values.dtype)
+            tiledb.Array.create(f"{folder}/{name}", tiledb.ArraySchema(domain, [attribute]))
+            with tiledb.open(f"{folder}/{name}", "w") as array:
+                array[:] = values
+                if name == "time":
+                    array.meta["__tiledb_attr.time.data.units"] = "days since 1999-11-25"
+                    array.meta["__tiledb_attr.time.data.calendar"] = calendar
+            members.add(name, name=name, relative=True)
+
+
+def check_calendar(calendar):
+    """Checks what dates of a calendar select, which xarray looks up with cftime."""
+    import os
+
+    import xarray
+
+    folder = f"mnt_in_{calendar}"
+    times = xarray.coders.CFDatetimeCoder(use_cftime=True)
+    wanted = xarray.open_dataset(f"{folder}/netcdf/group.nc", decode_times=times)
+    assert wanted["time"].dt.calendar == calendar
+    for first, last in ("2001-02", "2001-02"), ("2000-02-28", "2000-03-01"), ("2000", "2000"), ("1999-11-25", "2000-01-01"):
+        selection = first if first == last else f"{first}..{last}"
+        with xarray.open_dataset(f"{folder}/slice/time={selection}/netcdf/group.nc", decode_times=times) as found:
+            xarray.testing.assert_identical(found, wanted.sel(time=slice(first, last)))
+    for date, has_it in [
+        ("2000-02-29", calendar != "noleap"),
+        ("2001-02-29", calendar in ("all_leap", "360_day")),
+        ("2001-02-30", calendar == "360_day"),
+        ("2001-01-31", calendar != "360_day"),
+        ("2001-03-01T06", True),
+        ("2001-03-01T07", False),
+    ]:
+        assert os.path.exists(f"{folder}/slice/time={date}/netcdf") == has_it, (calendar, date)
+
+
 def make():
+    for calendar in CALENDARS:
+        calendar_group(calendar)
     together = {"array0": ["crs"], "array1": ["lat"], "array2": ["orog"], "array3": ["lon"], "array4": ["height", "count"]}
     group("collected", together | {"array5": ["time"], "array6": ["t", "p"]}, ".data", 10_000)
     group("each", {"scalars" if name == "crs" else name: [name] for name, *_ in VARIABLES}, ".data", 10_000)
@@ -74,7 +124,7 @@ def make():
         for name, end in ("a", 9), ("b", 99):
             tiledb.from_numpy(f"other/{name}", np.arange(end))
             members.add(name, name=name, relative=True)
-    print("collected each xarray other")
+    print("collected each xarray other", *(f"in_{calendar}" for calendar in CALENDARS))
 
 
 def check_files(folder):
@@ -158,10 +208,12 @@ def check():
     for name in "collected", "each", "xarray":
         check_files(f"mnt_{name}")
         check_parts(f"mnt_{name}")
+    for calendar in CALENDARS:
+        check_calendar(calendar)
     assert {"netcdf", "zarr"} <= set(os.listdir("mnt_each")) and "netcdf4" not in os.listdir("mnt_each")
     assert not {"netcdf", "zarr", "slice"} & set(os.listdir("mnt_other")) and not os.path.exists("mnt_other/slice")
     assert not os.path.exists("mnt_other/netcdf") and "data" in zarr.open_group("mnt_other/zarr/a", mode="r")
-    print(8)
+    print(8 + 4 * len(CALENDARS))
 
 
 {"make": make, "check": check}.get(sys.argv[1], lambda: join(sys.argv[1]))()
