@@ -111,7 +111,51 @@ def check_calendar(calendar):
         assert os.path.exists(f"{folder}/slice/time={date}/netcdf") == has_it, (calendar, date)
 
 
+# Sparse arrays whose dimensions are the coordinates, and the variables in each.
+POINTS = {"array0": ["orog"], "array1": ["t", "p"]}
+
+
+def points_group(folder):
+    """Writes a group as TileDB-CF does with `coords_to_dims`."""
+    tiledb.group_create(folder)
+    known = {name: (dimensions, values, attributes) for name, dimensions, values, attributes, _ in VARIABLES}
+    with tiledb.Group(folder, "w") as members:
+        for member, names in POINTS.items():
+            coordinates = [known[name][1] for name in known[names[0]][0]]
+            dimensions = []
+            for name, values in zip(known[names[0]][0], coordinates):
+                most = np.finfo(values.dtype).max
+                dimensions.append(tiledb.Dim(name, (-most, most), dtype=values.dtype))
+            attributes = [tiledb.Attr(name, dtype=known[name][1].dtype) for name in names]
+            schema = tiledb.ArraySchema(tiledb.Domain(*dimensions), attributes, sparse=True)
+            tiledb.Array.create(f"{folder}/{member}", schema)
+            cells = [one.ravel() for one in np.meshgrid(*coordinates, indexing="ij")]
+            with tiledb.open(f"{folder}/{member}", "w") as array:
+                array[tuple(cells)] = {name: known[name][1].ravel() for name in names}
+                for kind, described in ("dim", known[names[0]][0]), ("attr", names):
+                    for name in described:
+                        for key, value in known[name][2].items():
+                            array.meta[f"__tiledb_{kind}.{name}.{key}"] = value
+            members.add(member, name=member, relative=True)
+
+
+def check_points(folder):
+    """Checks the grids that xarray makes of points."""
+    import os
+
+    import xarray
+
+    wanted = xarray.open_dataset("original.nc")
+    for member, names in POINTS.items():
+        points = xarray.open_dataset(f"{folder}/{member}/netcdf/array.nc")
+        grid = points.set_index(cells=list(wanted[names[0]].dims)).unstack("cells")
+        for name in names:
+            xarray.testing.assert_identical(grid[name], wanted[name].drop_vars("crs", errors="ignore"))
+    assert not {"netcdf", "slice"} & set(os.listdir(folder))
+
+
 def make():
+    points_group("points")
     for calendar in CALENDARS:
         calendar_group(calendar)
     together = {"array0": ["crs"], "array1": ["lat"], "array2": ["orog"], "array3": ["lon"], "array4": ["height", "count"]}
@@ -124,7 +168,7 @@ def make():
         for name, end in ("a", 9), ("b", 99):
             tiledb.from_numpy(f"other/{name}", np.arange(end))
             members.add(name, name=name, relative=True)
-    print("collected each xarray other", *(f"in_{calendar}" for calendar in CALENDARS))
+    print("collected each xarray other points", *(f"in_{calendar}" for calendar in CALENDARS))
 
 
 def check_files(folder):
@@ -208,12 +252,13 @@ def check():
     for name in "collected", "each", "xarray":
         check_files(f"mnt_{name}")
         check_parts(f"mnt_{name}")
+    check_points("mnt_points")
     for calendar in CALENDARS:
         check_calendar(calendar)
     assert {"netcdf", "zarr"} <= set(os.listdir("mnt_each")) and "netcdf4" not in os.listdir("mnt_each")
     assert not {"netcdf", "zarr", "slice"} & set(os.listdir("mnt_other")) and not os.path.exists("mnt_other/slice")
     assert not os.path.exists("mnt_other/netcdf") and "data" in zarr.open_group("mnt_other/zarr/a", mode="r")
-    print(8 + 4 * len(CALENDARS))
+    print(10 + 4 * len(CALENDARS))
 
 
 {"make": make, "check": check}.get(sys.argv[1], lambda: join(sys.argv[1]))()
