@@ -2,9 +2,9 @@
 # Compares the speed of tilefs with that of libtiledb. Alternates between the two in one run; prints a table per
 # section.
 #
-# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats python single_cell cloud serve scale
-#                                           variants previews texts small versions annotated
-#                                           datasets; the first four by default
+# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats python single_cell cloud serve page
+#                                           scale variants previews texts small versions
+#                                           annotated datasets; the first four by default
 #
 #   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
 #   TILEFS_BENCH_RUNS  runs of each program (default 5)
@@ -20,11 +20,14 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | scale | variants | previews | texts | small | versions | annotated | datasets) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, scale, variants, previews, texts, small, versions, annotated and datasets" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | page | scale | variants | previews | texts | small | versions | annotated | datasets) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, page, scale, variants, previews, texts, small, versions, annotated and datasets" >&2; exit 2 ;;
     esac
 done
 
+case " $* " in
+    *" page "*) "$here/scripts/build_page.sh" ;;
+esac
 cargo build --release --quiet --bins --examples --manifest-path "$here/Cargo.toml"
 built=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release

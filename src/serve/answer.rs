@@ -213,10 +213,11 @@ impl Request<'_> {
             || {
                 let members = Members::of(self.site, found, self.path.text(), false)?;
                 if self.wants_json() {
-                    return Ok(ListingPieces::new(members, ListingForm::Json, "[".to_owned(), "\n]\n".to_owned()));
+                    return Ok(ListingPieces::new(members, ListingForm::Json, "[".to_owned(), || "\n]\n".to_owned()));
                 }
                 let page = page::Page::new(self.site, self.path, &found.node, self.asked)?;
-                Ok(ListingPieces::new(members, ListingForm::Html { query: page.query() }, page.before(), page.after()))
+                let (form, are_few) = (ListingForm::Html { query: page.query() }, members.are_few());
+                Ok(ListingPieces::new(members, form, page.before(), move || page.after(are_few)))
             },
         )?;
         let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);

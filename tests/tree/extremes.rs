@@ -1,4 +1,4 @@
-//! Extreme requests: no cell, one cell, 2^40 cells, 100,000 ranges, names that are not selections.
+//! Extreme requests: no cell, one cell, 2^40 cells, 100,000 ranges, very many attributes, names that are not selections.
 
 use std::fs;
 use std::process::Command;
@@ -10,6 +10,7 @@ use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
 use support::own_process::in_own_process;
 use support::paths::{folder, node};
 use support::shown::read_all;
+use support::skip::python_with;
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
     let path = tilefs_fixtures::fixtures().join(name);
@@ -232,6 +233,49 @@ fn a_hundred_thousand_ranges_are_one_selection() {
     let ranges: Vec<String> = (0..100_000_u32).map(|n| format!("{}..{}", n * 42_949, n * 42_949 + 29_999)).collect();
     let path = format!("slice/uint32={}/dims/uint32.u32", ranges.join("+"));
     assert_eq!(coordinates(&sparse, &path), expected);
+}
+
+/// Makes an array of 1,200 attributes, some of whose names begin like others.
+const WIDE: &str = "
+import sys, numpy as np, tiledb
+names = [f'a{number}' for number in range(1198)] + ['a7.i32', 'a7.x']
+dims = [tiledb.Dim(name, domain=(0, 3), tile=2, dtype=np.int32) for name in 'yx']
+attributes = [tiledb.Attr(name, dtype=np.int32) for name in names]
+tiledb.Array.create(sys.argv[1], tiledb.ArraySchema(tiledb.Domain(*dims), attributes))
+cells = np.arange(16, dtype=np.int32).reshape(4, 4)
+values = {name: cells + 100 * number for number, name in enumerate(names)}
+with tiledb.open(sys.argv[1], 'w') as array:
+    array[:] = values
+";
+
+#[test]
+fn one_of_very_many_attributes_is_read_without_the_files_of_the_others() {
+    let Some(python) = python_with("tiledb, numpy") else { return };
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("wide");
+    let made = Command::new(python).arg("-c").arg(WIDE).arg(&path).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let root = tree::open(&path, &OpenOptions::default()).unwrap();
+    let cells =
+        |number: i32| -> Vec<u8> { [5, 6].iter().flat_map(|cell| (cell + 100 * number).to_le_bytes()).collect() };
+    let slice = folder(&root, "islice/1,1:3");
+    for (name, number) in [("a0", 0), ("a7", 7), ("a1197", 1197), ("a7.i32", 1198), ("a7.x", 1199)] {
+        assert_eq!(bytes(&slice, &format!("{name}.i32")), cells(number), "{name}");
+    }
+    // All files are there, those of the table included, and each has a name in the list.
+    let before = slice.memory();
+    let listed: Vec<String> = slice.list().unwrap().into_iter().map(|entry| entry.name).collect();
+    assert!(slice.memory() > 10 * before, "the files of all attributes were built before they were asked for");
+    assert!(listed.len() > 1200 && listed.iter().all(|name| node(&slice, name).is_some()));
+    assert_eq!(bytes(&slice, "npy/a7.npy")[128..], cells(7));
+    assert!(node(&slice, "a7").is_none() && node(&slice, "b.i32").is_none());
+    // The list of all files has those of the first attributes; each attribute has its own.
+    let schema: serde_json::Value = serde_json::from_slice(&bytes(&root, "schema.json")).unwrap();
+    let paths = |list: &serde_json::Value| list.as_array().unwrap().len();
+    let (all, left_out) = (paths(&schema["files"]), schema["files_left_out"].as_u64().unwrap() as usize);
+    let own: Vec<usize> = schema["attributes"].as_array().unwrap().iter().map(|one| paths(&one["files"])).collect();
+    assert_eq!(left_out, own[1000..].iter().sum::<usize>());
+    assert!(own.iter().all(|&files| files > 5) && all > own[..1000].iter().sum());
 }
 
 #[test]

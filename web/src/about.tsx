@@ -106,7 +106,8 @@ export function FilesView({ names, schema, entries }: { names: Names; schema?: S
         </table>
       </div>
       {more}
-      {schema && schema.not_listed.length > 0 && <details><summary>{grouped(schema.not_listed.length)} formats cannot hold this array</summary>
+      {!!schema?.files_left_out && <p class="quiet">{grouped(schema.files_left_out)} files of further attributes are not in this list.</p>}
+      {schema && schema.not_listed.length > 0 && <details><summary>{grouped(schema.not_listed.length + (schema.not_listed_left_out ?? 0))} formats cannot hold this array</summary>
         <ul>{schema.not_listed.slice(0, MOST_LINES).map((one) => <li key={one.path}>{one.path}: <span class="quiet">{one.reason}</span></li>)}</ul></details>}
     </>
   );

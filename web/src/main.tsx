@@ -1,6 +1,6 @@
 // The page: what the folder in the address is, and the view that shows it.
 import { render } from "preact";
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { FilesView, MetadataView, SchemaView } from "./about";
 import { DenseView, type DenseState } from "./dense/view";
 import { Branch, Link, Members } from "./group/members";
@@ -32,16 +32,20 @@ function Page() {
   const { names } = place;
   const { result: node, error } = useWork((signal) => open(names, signal), [names]);
   const top = timeIn(names).base.length === 0 && timeIn(names).time !== null ? names.slice(0, 2) : [];
-  const { result: root } = useWork((signal) => open(top, signal), [top]);
+  // What is served stays what it is, so it is asked for once.
+  const known = useRef<Node | null>(null);
+  const { result: other } = useWork(async (signal) => (names.length === top.length ? null : (known.current ?? open(top, signal))), [top, names.length]);
+  const root = (names.length === top.length ? node : other) ?? known.current;
+  known.current = root;
   const own = selectionIn(timeIn(names).rest.length ? timeIn(names).rest : timeIn(names).base).array.at(-1) ?? title;
   useEffect(() => {
     document.title = own === title ? title : `${own} – ${title}`;
   }, [own]);
-  const hasTree = root !== undefined && root.kind !== "array";
+  const hasTree = !!root && root.kind !== "array";
   return (
     <>
-      <a class="skip" href="#main">To the content</a>
       <header>
+        <a class="skip" href="#main">To the content</a>
         <Trail names={names} />
       </header>
       <div class={hasTree ? "columns" : ""}>

@@ -19,6 +19,8 @@ export interface Points {
   yIsDate?: boolean;
   /** What the points are, for the reader. */
   note: string;
+  /** Whether there are more points than these. */
+  isSample: boolean;
 }
 
 export interface Colouring {
@@ -125,7 +127,7 @@ export function Scatter({ points, colouring, square }: { points: Points; colouri
           {colouring && <output class="value">{colouring.labels ? colouring.labels[colouring.values[at]] ?? "null" : colouring.text(colouring.values[at])}</output>}</>
           : <span class="quiet">Point at a point to read it</span>}
       </p>
-      <p class="status"><span>{points.note}</span></p>
+      <p class="status"><span data-sampled={points.isSample ? "yes" : "no"}>{points.note}</span></p>
       {colouring?.labels && <Legend labels={colouring.labels} values={colouring.values} hidden={hidden} onHide={setHidden} />}
       {known && !colouring?.labels && <p class="scale"><span>{rounded(known.low)}</span><i class="ramp" /><span>{rounded(known.high)}</span><span class="quiet">{colouring?.name}</span></p>}
     </div>

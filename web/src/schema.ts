@@ -29,6 +29,14 @@ export interface Attribute {
   filters: { name: string }[];
 }
 
+/** Values along a dimension, which an array stores beside its cells. */
+export interface DimensionLabel {
+  name: string;
+  datatype: string;
+  unit?: string;
+  dimension_number: number;
+}
+
 /** A number is big if doubles cannot hold it. */
 export type Scalar = number | bigint | string | null;
 
@@ -54,10 +62,13 @@ export interface Schema {
   fragments: number;
   dimensions: Dimension[];
   attributes: Attribute[];
-  dimension_labels?: { name: string; datatype: string; unit?: string; dimension_number: number }[];
+  dimension_labels?: DimensionLabel[];
   enumerations?: Enumeration[];
   files: { path: string; format: string; field?: string; bytes: number | null; listed?: boolean }[];
+  /** Files of further attributes, which are only listed with these. */
+  files_left_out?: number;
   not_listed: { path: string; reason: string }[];
+  not_listed_left_out?: number;
   warnings: string[];
 }
 
@@ -93,18 +104,15 @@ const OWN = new Set([".tilefs", ".group"]);
 
 /** Finds out what a folder is. */
 export async function open(names: Names, signal?: AbortSignal): Promise<Node> {
-  const members = (await list(names, signal)).filter((member) => !OWN.has(member.name));
-  const is = (name: string) => members.some((member) => member.name === name && member.type === "file");
-  if (is("schema.json")) {
-    const schema = await jsonIfThere<Schema>(names, "schema.json", signal);
-    if (schema) return { kind: "array", names, schema };
-  }
+  const schema = await jsonIfThere<Schema>(names, "schema.json", signal);
+  if (schema) return { kind: "array", names, schema };
   const group = await jsonIfThere<Group>(names, ".group/group.json", signal);
   // A dataset of variants has a folder that is not listed.
   const has = (name: string) => group?.members.some((member) => member.name === name);
   const mayHaveVariants = group?.metadata.dataset_type?.text === "vcf" || (has("data") && has("metadata"));
   const hasVariants = !!mayHaveVariants && (await isThere(names, "vcf/samples.txt", signal));
   if (group) return { kind: "group", names, group, hasVariants };
+  const members = (await list(names, signal)).filter((member) => !OWN.has(member.name));
   return { kind: "folder", names, members };
 }
 

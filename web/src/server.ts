@@ -46,7 +46,10 @@ async function request(url: string, headers: Record<string, string>, signal?: Ab
 
 /** Reads a file of JSON. */
 export async function json<T>(folder: Names, path: string, signal?: AbortSignal): Promise<T> {
-  return exact(await (await request(urlOf(folder, path), {}, signal)).text()) as T;
+  const reply = await request(urlOf(folder, path), {}, signal);
+  // A member of a group may have the name of a file; then it is a folder.
+  if (reply.redirected) throw new Refused(404, `${path} is a folder`);
+  return exact(await reply.text()) as T;
 }
 
 /** Parses JSON; integers that doubles cannot hold are big. */

@@ -17,7 +17,7 @@ interface Props {
 
 /** Formats that hold an attribute, and those that hold the table: what they are for, and their paths. */
 function formats(schema: Schema, attribute?: Attribute): [string, string][] {
-  const has = (path: string) => schema.files.some((file) => file.path === path);
+  const has = (path: string) => attribute?.files.includes(path) || schema.files.some((file) => file.path === path);
   const name = attribute?.files.find((file) => file.startsWith("npy/"))?.slice(4, -4) ?? "";
   const all: [string, string][] = [
     ["NumPy", `npy/${name}.npy`],

@@ -1,16 +1,47 @@
 // A sparse array: its cells as points if its dimensions are numbers, its rows as a table, and ranges that select some.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Choice, Busy, Trouble, useWork } from "./parts";
 import { go, here, remember, selectionIn } from "./place";
 import { Scatter, type Colouring, type Points } from "./scatter";
 import type { Dimension, Schema } from "./schema";
 import type { Names } from "./server";
+import type { ArrowFile } from "./table/arrow";
 import { Rows } from "./table/rows";
 import { TableView } from "./table/view";
 import { dateText, grouped, milliseconds, valueText } from "./values";
 
-/** The most points that are read. */
-const MOST_POINTS = 1_000_000;
+/** The points that are read first and at most, and the parts of a long table from which: each costs a search for its rows. */
+const STAGES = [{ points: 65_536, parts: 4 }, { points: 1_000_000, parts: 16 }];
+
+/** Points of some parts of a table, spread evenly. */
+interface Sample {
+  rows: Rows;
+  files: ArrowFile[];
+  isWhole: boolean;
+  /** Reads the numbers of a column; null if it has others. */
+  read: (name: string) => Promise<Float64Array | null>;
+}
+
+async function sampleOf(names: Names, schema: Schema, stage: number): Promise<Sample> {
+  const most = STAGES[stage];
+  const rows = await Rows.open(names, schema);
+  const isWhole = rows.count <= most.points;
+  const count = isWhole ? rows.parts.count : Math.min(rows.parts.count, most.parts);
+  const files = await Promise.all(Array.from({ length: count }, (_, at) => rows.file(Math.floor((at * rows.parts.count) / count))));
+  const share = isWhole ? Infinity : Math.ceil(most.points / count);
+  const known = new Map<string, Promise<Float64Array | null>>();
+  const readParts = async (at: number) => {
+    const parts = await Promise.all(files.map((file) => file.numbers(0, Math.min(file.rows, share), at)));
+    return parts.every((part) => part !== null) ? joined(parts as Float64Array[]) : null;
+  };
+  const read = (name: string) => {
+    const at = rows.columns.findIndex((column) => column.name === name);
+    const reading = known.get(name) ?? (at < 0 ? Promise.resolve(null) : readParts(at));
+    known.set(name, reading);
+    return reading;
+  };
+  return { rows, files, isWhole, read };
+}
 
 export function SparseView({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
   const numeric = schema.dimensions.filter(isNumber);
@@ -73,41 +104,31 @@ function exampleOf(schema: Schema, at: number): string {
 }
 
 function Cells({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
-  const { result: loaded, error } = useWork(async (signal) => {
-    const rows = await Rows.open(names, schema, signal);
-    // Parts are spread evenly if all together have too many rows.
-    const each = Math.max(1, Math.ceil(rows.count / MOST_POINTS));
-    const chosen = Array.from({ length: Math.ceil(rows.parts.count / each) }, (_, at) => at * each);
-    const share = Math.floor(MOST_POINTS / chosen.length);
-    const files = await Promise.all(chosen.map((part) => rows.file(part)));
-    const read = async (name: string) => {
-      const at = rows.columns.findIndex((column) => column.name === name);
-      if (at < 0) return null;
-      const parts = await Promise.all(files.map((file) => file.numbers(0, Math.min(file.rows, share), at)));
-      return parts.every((part) => part !== null) ? joined(parts as Float64Array[]) : null;
-    };
-    const coordinates = await Promise.all(schema.dimensions.map((dimension) => read(dimension.name)));
-    return { rows, files, read, coordinates };
-  }, [names]);
   const [field, setField] = useState(state.get("field") ?? schema.attributes[0].name);
-  const colour = useWork(async () => {
-    if (!loaded) return null;
-    const at = loaded.rows.columns.findIndex((column) => column.name === field);
-    const values = at < 0 ? null : await loaded.read(field);
-    return values && { values, labels: loaded.files[0].labels(at) };
-  }, [loaded && names, field]);
-  const attribute = schema.attributes.find((one) => one.name === field);
+  const [stage, setStage] = useState(0);
+  const samples = useRef<Promise<Sample>[]>([]);
+  const { result, error } = useWork(async () => {
+    // Read once for all fields.
+    const sample = await (samples.current[stage] ??= sampleOf(names, schema, stage));
+    const coordinates = Promise.all(schema.dimensions.map((dimension) => sample.read(dimension.name)));
+    return { sample, coordinates: await coordinates, field, values: await sample.read(field) };
+  }, [names, stage, field]);
+  // What is shown stays until there is more.
+  const last = useRef<typeof result>(undefined);
+  const shown = (last.current = result ?? last.current);
+  useEffect(() => {
+    if (result && !result.sample.isWhole && stage + 1 < STAGES.length) setStage(stage + 1);
+  }, [result]);
+  const attribute = schema.attributes.find((one) => one.name === shown?.field);
   const points = useMemo(() => {
-    const [first, second] = loaded?.coordinates ?? [];
-    if (!loaded || !first) return null;
-    const values = colour.result?.values;
-    const y = second ?? values;
-    if (!y) return null;
-    return pointsOf(schema, loaded.rows.count, first, y, second ? null : attribute?.name ?? "");
-  }, [loaded, colour.result]);
+    const [first, second] = shown?.coordinates ?? [];
+    const y = second ?? shown?.values;
+    return shown && first && y ? pointsOf(schema, shown.sample.rows.count, first, y, second ? null : attribute?.name ?? "") : null;
+  }, [shown]);
   if (error !== undefined) return <Trouble error={error} />;
-  const colouring: Colouring | null = colour.result && schema.dimensions.length === 2 ? {
-    name: field, values: colour.result.values, labels: colour.result.labels?.map(String) ?? null,
+  const column = shown?.sample.rows.columns.findIndex((one) => one.name === shown.field) ?? -1;
+  const colouring: Colouring | null = shown?.values && schema.dimensions.length === 2 ? {
+    name: shown.field, values: shown.values, labels: shown.sample.files[0].labels(column)?.map(String) ?? null,
     text: (value) => (Number.isNaN(value) ? "NaN" : valueText(value, attribute?.datatype ?? "", attribute?.unit)),
   } : null;
   return (
@@ -118,7 +139,7 @@ function Cells({ names, schema, state }: { names: Names; schema: Schema; state: 
           remember({ field: value });
         }} />
       </div>
-      {!points ? (loaded && colour.result === null ? <p class="quiet">{field} has no numbers to draw.</p> : <p class="status"><Busy /></p>) : <Scatter points={points} colouring={colouring} />}
+      {!points ? (shown ? <p class="quiet">{shown.field} has no numbers to draw.</p> : <p class="status"><Busy /></p>) : <Scatter points={points} colouring={colouring} />}
     </div>
   );
 }
@@ -152,5 +173,5 @@ function pointsOf(schema: Schema, count: number, first: Float64Array, second: Fl
   const value = { name: valueName ?? "", isDate: false, values: second, text: (value: number) => String(value) };
   const [x, y] = valueName === null ? [axis(1, second), axis(0, first)] : [axis(0, first), value];
   const sampled = first.length < count ? `Sampled: ${grouped(first.length)} of ${grouped(count)} cells` : `${grouped(first.length)} cells, each one drawn`;
-  return { x: x.values, y: y.values, xName: x.name, yName: y.name, xText: x.text, yText: y.text, xIsDate: x.isDate, yIsDate: y.isDate, note: sampled };
+  return { x: x.values, y: y.values, xName: x.name, yName: y.name, xText: x.text, yText: y.text, xIsDate: x.isDate, yIsDate: y.isDate, note: sampled, isSample: first.length < count };
 }

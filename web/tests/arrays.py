@@ -77,13 +77,12 @@ rows_of, columns_of = np.mgrid[:60, :100]
 kinds = ((columns_of // 20 + rows_of // 20) % 5).astype(np.uint8)
 kinds[:10, :10] = 255
 write(classes, kinds)
-# A group of CF: coordinates are arrays of their own, and times are days since a day.
-group = f"{folder}/cf"
-tiledb.group_create(group)
+# Groups of CF: coordinates are arrays of their own, and times are days since a day. Rows go to the south in one, and to
+# the north in the other.
 LENGTHS = {"time": 4, "lat": 30, "lon": 50}
 
 
-def of_group(name, dimensions, data, metadata):
+def of_group(group, name, dimensions, data, metadata):
     axes = [tiledb.Dim(one, domain=(0, LENGTHS[one] - 1), tile=LENGTHS[one], dtype=np.uint64) for one in dimensions]
     attribute = tiledb.Attr(name if name not in dimensions else f"{name}.data", dtype=data.dtype)
     tiledb.Array.create(f"{group}/{name}", tiledb.ArraySchema(domain=tiledb.Domain(*axes), attrs=[attribute]))
@@ -97,10 +96,29 @@ def of_group(name, dimensions, data, metadata):
 
 field = (np.arange(4 * 30 * 50).reshape(4, 30, 50) / 8).astype(np.float32)
 field[:, :3, :3] = -999
-of_group("tas", ["time", "lat", "lon"], field, {"_FillValue": np.float32(-999), "units": "K"})
-of_group("time", ["time"], np.array([0.0, 31.0, 60.0, 90.5]), {"units": "days since 2020-01-01"})
-of_group("lat", ["lat"], np.linspace(72.5, -72.5, 30), {"units": "degrees_north"})
-of_group("lon", ["lon"], np.arange(50) * 7.5 - 180, {"units": "degrees_east"})
+for name, north in [("cf", 72.5), ("south", -72.5)]:
+    group = f"{folder}/{name}"
+    tiledb.group_create(group)
+    of_group(group, "tas", ["time", "lat", "lon"], field, {"_FillValue": np.float32(-999), "units": "K"})
+    of_group(group, "time", ["time"], np.array([0.0, 31.0, 60.0, 90.5]), {"units": "days since 2020-01-01"})
+    of_group(group, "lat", ["lat"], np.linspace(north, -north, 30), {"units": "degrees_north"})
+    of_group(group, "lon", ["lon"], np.arange(50) * 7.5 - 180, {"units": "degrees_east"})
+
+# Labels of dimensions, which the array itself stores: latitudes with steps that grow, days, and texts.
+LATITUDES = np.round(-60 + np.arange(36.0) ** 1.3, 2)
+DAYS = np.arange("2019-12-30", "2020-02-28", dtype="M8[D]")
+GENES = np.array(["<b>A</b>", "BRCA1", "EGFR", "TP53", "Z"], "S")
+labelled = f"{folder}/labels"
+dimensions = [tiledb.Dim("y", domain=(0, 35), tile=12, dtype=np.int32), tiledb.Dim("x", domain=(0, 59), tile=20, dtype=np.int32)]
+labels = {0: {"lat": tiledb.DimLabelSchema("increasing", np.dtype("f8"), np.dtype("i4"), 12)},
+          1: {"day": tiledb.DimLabelSchema("increasing", np.dtype("M8[D]"), np.dtype("i4"), 20)}}
+tiledb.Array.create(labelled, tiledb.ArraySchema(tiledb.Domain(*dimensions), [tiledb.Attr("t", dtype=np.int32)], dim_labels=labels))
+write(labelled, {"t": np.arange(36 * 60, dtype=np.int32).reshape(36, 60), "lat": LATITUDES, "day": DAYS})
+genes = f"{folder}/genes"
+labels = {0: {"gene": tiledb.DimLabelSchema("increasing", np.dtype("S"), np.dtype("i4"), 2)}}
+dimension = tiledb.Dim("g", domain=(0, 4), tile=2, dtype=np.int32)
+tiledb.Array.create(genes, tiledb.ArraySchema(tiledb.Domain(dimension), [tiledb.Attr("n", dtype=np.int32)], dim_labels=labels))
+write(genes, {"n": np.arange(5, dtype=np.int32) * 10, "gene": GENES})
 
 # A picture of two stains, as TileDB-BioImaging describes it: each channel has a colour and a range.
 stains = f"{folder}/stains"
@@ -143,6 +161,9 @@ def at(path, attribute, timestamp=None):
 
 
 json.dump({
+    "latitudes": LATITUDES.tolist(),
+    "days": [str(day) for day in DAYS],
+    "genes": [gene.decode() for gene in GENES],
     "names": NAMES,
     "classes": at(f"{folder}/classes", "TDB_VALUES"),
     "class_names": CLASSES,

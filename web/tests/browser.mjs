@@ -20,6 +20,23 @@ const check = (name, work) => checks.push([name, work]);
 /** Opens a page; everything that a page must never do is an error. */
 async function open(url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1024, height: 800 }, ...options });
+  // What is drawn on a canvas as text, with its place in pixels of CSS, until it is cleared.
+  await context.addInitScript(() => {
+    const width = Object.getOwnPropertyDescriptor(HTMLCanvasElement.prototype, "width");
+    Object.defineProperty(HTMLCanvasElement.prototype, "width", {
+      ...width,
+      set(value) {
+        this.texts = [];
+        width.set.call(this, value);
+      },
+    });
+    const fill = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+      const place = this.getTransform().transformPoint({ x, y });
+      this.canvas.texts.push({ text, x: place.x / devicePixelRatio, y: place.y / devicePixelRatio });
+      fill.call(this, text, x, y, ...rest);
+    };
+  });
   const page = await context.newPage();
   page.wrong = [];
   page.setDefaultTimeout(120_000);
@@ -207,6 +224,96 @@ check("a field of a group of CF has a slider of dates, and coordinates at its ax
   await close(page);
 });
 
+/** Returns the marks of both axes of a picture, without the names of the axes: those on the left, and those below. */
+async function marks(page) {
+  const texts = await page.locator(".picture canvas").evaluate((canvas) => canvas.texts);
+  const rows = texts.filter((one) => one.x < 90 && one.x > 20), most = Math.max(...texts.map((one) => one.y));
+  return [rows, texts.filter((one) => !rows.includes(one) && one.x >= 90 && one.y > most - 30 && one.y < most - 5)];
+}
+
+/** Checks that marks on the left stand beside the rows whose coordinates they are. */
+async function checkRows(page, coordinates) {
+  const [rows] = await marks(page);
+  assert.ok(rows.length >= 3, JSON.stringify(rows));
+  for (const { text, y } of rows) {
+    const { places: [[row, shown]] } = await pointed(page, 300, y);
+    assert.ok(Math.abs(Number(shown) - coordinates[row]) < 1e-9, `${shown} at row ${row}`);
+    const steps = [row - 1, row + 1].map((other) => Math.abs(coordinates[other] - coordinates[row])).filter(Number.isFinite);
+    assert.ok(Math.abs(Number(text.replace("\u2212", "-")) - coordinates[row]) <= Math.max(...steps), `${text} beside ${coordinates[row]}`);
+  }
+  // The north is up.
+  const numbers = rows.sort((a, b) => a.y - b.y).map((one) => Number(one.text.replace("\u2212", "-")));
+  assert.deepEqual(numbers, [...numbers].sort((a, b) => b - a));
+}
+
+check("the north is up, whichever way rows go, and values stay with their cells", async () => {
+  for (const [name, north] of [["cf", 72.5], ["south", -72.5]]) {
+    const page = await open(`${urls.hostile}${name}/tas/?at=time:2`);
+    await page.waitForSelector("[data-sampled=no]");
+    await page.waitForTimeout(300);
+    const latitudes = Array.from({ length: 30 }, (_, row) => north - Math.sign(north) * 5 * row);
+    const colours = [];
+    for (const [x, y] of [[200, 20], [300, 100], [400, 200], [500, 300]]) {
+      const { places: [[row, latitude], [column, longitude]], value, pixel } = await pointed(page, x, y);
+      sameFloat(value, valueAt(expected.tas, 2, row, column));
+      assert.equal(Number(latitude), latitudes[row]);
+      assert.equal(Number(longitude), 7.5 * column - 180);
+      colours.push([Number(value), pixel]);
+    }
+    // Greater numbers are brighter: the pixel is that of the cell.
+    colours.sort((a, b) => a[0] - b[0]);
+    assert.ok(colours.every(([, pixel], at) => at === 0 || pixel[1] >= colours[at - 1][1][1]), JSON.stringify(colours));
+    await checkRows(page, latitudes);
+    // Keys go where they point.
+    const before = (await pointed(page, 300, 200)).places[0][1];
+    await page.focus(".picture canvas");
+    await page.keyboard.press("ArrowUp");
+    const after = /\(([^)]*)\)/.exec(await page.locator(".readout .quiet").innerText())[1];
+    assert.equal(Number(after), Number(before) + 5);
+    // A window keeps its cells when the address is opened again.
+    for (let at = 0; at < 3; at++) await page.click("[aria-label='Zoom in']");
+    await page.mouse.move(500, 300);
+    await page.waitForURL(/window=/);
+    await page.waitForTimeout(400);
+    const zoomed = await pointed(page, 400, 200);
+    await page.reload();
+    await page.waitForSelector("[data-sampled=no]");
+    await page.waitForTimeout(400);
+    const again = await pointed(page, 400, 200);
+    assert.ok(zoomed.places.every(([place], axis) => Math.abs(place - again.places[axis][0]) <= 1), JSON.stringify([zoomed.places, again.places]));
+    sameFloat(again.value, valueAt(expected.tas, 2, again.places[0][0], again.places[1][0]));
+    await close(page);
+  }
+});
+
+check("labels of dimensions stand at the axes", async () => {
+  let page = await open(`${urls.hostile}labels/`);
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(300);
+  const { places: [[row, latitude], [column, day]], value } = await pointed(page, 400, 150);
+  assert.equal(Number(value), row * 60 + column);
+  assert.equal(Number(latitude), expected.latitudes[row]);
+  assert.equal(day, expected.days[column]);
+  await checkRows(page, expected.latitudes);
+  const [, columns] = await marks(page);
+  assert.ok(columns.some(({ text }) => /2020|Jan|February/.test(text)), JSON.stringify(columns));
+  await page.selectOption("label:has-text('Show as') select", "line");
+  await page.waitForSelector("[data-sampled=no]");
+  await page.focus(".picture canvas");
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.locator(".readout").innerText(), /x = 31 \(2020-01-30\)\s+31/);
+  await close(page);
+  page = await open(`${urls.hostile}genes/`);
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(300);
+  const texts = await page.locator(".picture canvas").evaluate((canvas) => canvas.texts.map((one) => one.text));
+  for (const gene of expected.genes) assert.ok(texts.includes(gene), `${gene} in ${texts}`);
+  await page.focus(".picture canvas");
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.locator(".readout").innerText(), /g = 3 \(TP53\)\s+30/);
+  await close(page);
+});
+
 check("a table has the rows of the array, from any place in it", async () => {
   const page = await open(`${urls.real}stocks/`);
   await page.waitForSelector("tr.row");
@@ -354,8 +461,19 @@ check("enormous, empty and endless arrays leave the page alive", async () => {
   const page = await open(`${urls.hostile}many/`);
   await page.waitForSelector("[data-sampled], .trouble");
   assert.match(await page.innerText(".summary"), /100,000 attributes/);
-  await page.click("[role=tab]:has-text('Files')");
-  await page.waitForSelector("table.plain");
+  // One of them is chosen by its name, and no list has them all.
+  await page.fill("label:has-text('Attribute') input", "a054321");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/field=a054321/);
+  await page.waitForSelector("[data-sampled], .trouble");
+  await page.click(".downloads summary");
+  await page.waitForFunction(() => [...document.querySelectorAll(".files a")].some((link) => link.getAttribute("href").endsWith("/npy/a054321.npy")));
+  for (const tab of ["Schema", "Files"]) {
+    await page.click(`[role=tab]:has-text('${tab}')`);
+    await page.waitForSelector("table.plain");
+    assert.ok((await page.evaluate(() => document.querySelectorAll("#page *").length)) < 3000, tab);
+  }
+  assert.match(await page.innerText("#panel"), /792,000 files of further attributes are not in this list/);
   await close(page);
 });
 

@@ -58,8 +58,13 @@ pub fn answer(names: &[String], asked: &Question) -> Option<Answer> {
 }
 
 /// Returns the elements that load the page into a document, with the path from the document to the root and the query
-/// for links.
-pub fn elements(root: &str, query: &str) -> String {
+/// for links. `first` is the file beside the document that the page reads first: it is requested together with the page.
+pub fn elements(root: &str, query: &str, first: Option<&str>) -> String {
     let [script, style] = ASSETS.map(|asset| format!("{root}{}/{}{query}", FOLDER.join("/"), asset.name));
-    format!("<link rel=\"stylesheet\" href=\"{style}\"><script type=\"module\" async src=\"{script}\"></script>")
+    let first =
+        first.map(|file| format!("<link rel=\"preload\" href=\"{file}\" as=\"fetch\" crossorigin=\"anonymous\">"));
+    format!(
+        "<link rel=\"stylesheet\" href=\"{style}\"><script type=\"module\" async src=\"{script}\"></script>{}",
+        first.unwrap_or_default()
+    )
 }

@@ -80,6 +80,11 @@ impl Members {
         Ok(Members { site: site.clone(), folder: folder.clone(), path, entries: entries.into_iter(), with_facts })
     }
 
+    /// Returns whether there are so few members that files are looked up.
+    pub fn are_few(&self) -> bool {
+        self.with_facts
+    }
+
     /// Returns the maximum number of members of a piece.
     pub fn most_in_piece(&self) -> usize {
         if self.with_facts { LOOKED_UP } else { ENTRIES }
@@ -117,21 +122,30 @@ pub enum ListingForm {
     Json,
 }
 
+/// A function that makes a text when it is needed.
+type MakeText = Box<dyn FnOnce() -> String + Send>;
+
 /// A listing as the bytes of a reply.
 pub struct ListingPieces {
     members: Members,
     form: ListingForm,
     /// The text before the first member; `None` once it has been returned.
     before: Option<String>,
-    /// The text after the last one; `None` once it has been returned.
-    after: Option<String>,
+    /// Makes the text after the last one; `None` once it has been returned.
+    after: Option<MakeText>,
     has_members: bool,
 }
 
 impl ListingPieces {
-    /// Creates a listing with the text around it.
-    pub fn new(members: Members, form: ListingForm, before: String, after: String) -> Self {
-        ListingPieces { members, form, before: Some(before), after: Some(after), has_members: false }
+    /// Creates a listing with the text around it. That before it is sent at once, so that a browser can ask for what it
+    /// names while files are looked up.
+    pub fn new(
+        members: Members,
+        form: ListingForm,
+        before: String,
+        after: impl FnOnce() -> String + Send + 'static,
+    ) -> Self {
+        ListingPieces { members, form, before: Some(before), after: Some(Box::new(after)), has_members: false }
     }
 }
 
@@ -140,10 +154,13 @@ impl Pieces for ListingPieces {
         if self.after.is_none() {
             return Ok(None);
         }
-        let mut text = self.before.take().unwrap_or_default();
+        if let Some(before) = self.before.take() {
+            return Ok(Some(before.into()));
+        }
+        let mut text = String::new();
         for _ in 0..self.members.most_in_piece() {
             let Some(member) = self.members.next()? else {
-                text += &self.after.take().unwrap_or_default();
+                text += &self.after.take().map(|make| make()).unwrap_or_default();
                 break;
             };
             match &self.form {

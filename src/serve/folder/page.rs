@@ -1,7 +1,7 @@
 //! The page of a folder for people: its path, its members, and for an array or a group a description, commands that
 //! read it, and a picture of a raster.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -54,11 +54,11 @@ pub fn policy() -> &'static str {
 
 /// The parts of a page around the listing of a folder.
 pub struct Page {
+    site: Arc<Site>,
     path: TreePath,
-    /// The text that describes an array or a group.
-    description: Option<String>,
-    /// Commands, each with a line that explains it.
-    commands: Vec<(&'static str, String)>,
+    folder: Arc<dyn Folder>,
+    /// The URL of the folder.
+    url: String,
     is_array: bool,
     /// The name of what is served.
     title: String,
@@ -70,20 +70,14 @@ impl Page {
     /// Prepares the page of a folder.
     ///
     /// # Errors
-    /// Those of a lookup. A text that cannot be read is left out.
-    pub fn new(site: &Site, path: &TreePath, node: &Node, asked: &Question) -> Result<Self, NodeFailure> {
+    /// Those of a lookup.
+    pub fn new(site: &Arc<Site>, path: &TreePath, node: &Node, asked: &Question) -> Result<Self, NodeFailure> {
         let Node::Folder(folder) = node else { return Err(NodeFailure::Absent(None)) };
-        let description = DESCRIPTIONS.iter().find_map(|name| text_of(&**folder, name));
-        let description = description.map(|text| site.host_paths.hide(&text));
         let is_array = folder.lookup(SCHEMA)?.is_some();
         let host = asked.headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_host(host));
         let url = format!("http://{}{}", host.unwrap_or("localhost"), path.url(true));
-        let commands = match &description {
-            Some(description) if url.len() <= MAX_COMMAND_URL => commands(&**folder, &url, description)?,
-            _ => Vec::new(),
-        };
-        let title = site.title();
-        Ok(Page { path: path.clone(), description, commands, is_array, title, token: asked.token.clone() })
+        let (title, token) = (site.title(), asked.token.clone());
+        Ok(Page { site: site.clone(), path: path.clone(), folder: folder.clone(), url, is_array, title, token })
     }
 
     /// Returns the query of links on the page.
@@ -101,7 +95,7 @@ impl Page {
         let own = escape_markup(self.path.names().last().unwrap_or(&self.title));
         let root = self.path.to_root();
         let look = match application::is_built() {
-            true => application::elements(&root, &escape_markup(&self.query())),
+            true => application::elements(&root, &escape_markup(&self.query()), self.first_file()),
             false => format!("<style>{STYLE}</style>"),
         };
         let mut page = format!(
@@ -133,6 +127,12 @@ impl Page {
         )
     }
 
+    /// Returns the file that the page for browsers reads first.
+    fn first_file(&self) -> Option<&'static str> {
+        // A request of a script has the token in a header, so that the browser would take it for another one.
+        (self.is_array && self.token.is_none()).then_some(SCHEMA)
+    }
+
     /// Returns whether the page draws a picture by itself: it does if the page for browsers was not built.
     fn has_picture(&self) -> bool {
         self.is_array && !application::is_built()
@@ -162,24 +162,36 @@ impl Page {
         trail.join(" / ")
     }
 
-    /// Returns the page after the rows of the listing.
-    pub fn after(&self) -> String {
+    /// Returns the page after the rows of the listing. It describes the folder if there are `few` rows: the texts of an
+    /// array are as long as its list of files. What cannot be read is left out.
+    pub fn after(&self, few: bool) -> String {
         let mut page = "</table>\n".to_owned();
-        if !self.commands.is_empty() {
-            page += "<h2>Commands</h2>\n<pre>";
-            for (about, command) in &self.commands {
-                page += &without_links(&format!("# {about}\n{command}\n"));
+        let description = DESCRIPTIONS.iter().filter(|_| few).find_map(|name| text_of(&*self.folder, name));
+        if let Some(description) = description.map(|text| self.site.host_paths.hide(&text)) {
+            let commands = self.commands(&description);
+            if !commands.is_empty() {
+                page += "<h2>Commands</h2>\n<pre>";
+                for (about, command) in &commands {
+                    page += &without_links(&format!("# {about}\n{command}\n"));
+                }
+                page += "</pre>\n";
             }
-            page += "</pre>\n";
-        }
-        if let Some(description) = &self.description {
-            page += &format!("<pre>{}</pre>\n", without_links(description));
+            page += &format!("<pre>{}</pre>\n", without_links(&description));
         }
         page += "</div>\n";
         if self.has_picture() {
             page += &format!("<script>{SCRIPT}</script>\n");
         }
         page + "</body></html>\n"
+    }
+
+    /// Returns commands that read the folder, each with a line that explains it.
+    fn commands(&self, description: &str) -> Vec<(&'static str, String)> {
+        if self.url.len() > MAX_COMMAND_URL {
+            return Vec::new();
+        }
+        let doing = || format!("commands for {}", self.path.text());
+        self.site.attempt(doing, || commands(&*self.folder, &self.url, description)).unwrap_or_default()
     }
 }
 

@@ -8,7 +8,7 @@ import type { Attribute, Scalar, Schema } from "../schema";
 import type { Names } from "../server";
 import { grouped, valueText } from "../values";
 import { drawn } from "./numbers";
-import { ticks } from "./picture";
+import { ticks, title } from "./ticks";
 import { BUDGETS, placeText, readCells, refinements, valueAt, type Axis, type Cells, type Pick, type Positions } from "./read";
 
 const LEFT = 78, BOTTOM = 34, TOP = 12, RIGHT = 14, HEIGHT = 380;
@@ -197,7 +197,7 @@ function draw(
   }
   context.globalAlpha = 0.75;
   context.textBaseline = "bottom";
-  context.fillText(axis.name, LEFT + inner / 2, HEIGHT);
+  context.fillText(title(axis, range[0], range[1]), LEFT + inner / 2, HEIGHT, inner);
   context.globalAlpha = 0.35;
   context.strokeRect(LEFT - 0.5, TOP - 0.5, inner + 1, height + 1);
   context.globalAlpha = 1;

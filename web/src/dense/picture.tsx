@@ -1,11 +1,11 @@
 // A plane of cells as a picture: zoomed by wheel, fingers, keys and buttons down to single cells, refined as it is read.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { scaleLinear, scaleUtc } from "d3-scale";
 import { category, pixel, statistics, type Scale, type Statistics } from "../colour";
 import type { Scalar } from "../schema";
 import { remember } from "../place";
 import { grouped, valueText } from "../values";
-import { BUDGETS, placeText, type Axis } from "./read";
+import { BUDGETS, goesNorth, placeText, type Axis } from "./read";
+import { ticks, title } from "./ticks";
 import { cellAt, coloured, layersOf, type Layer, type Plane, type Source, type Window } from "./layer";
 import { Busy, Trouble } from "../parts";
 
@@ -20,7 +20,7 @@ const MOST_EXACT = 400_000;
 /** An array whose sides differ by more than this is stretched to the panel. */
 const MOST_RATIO = 12;
 
-/** The position at the top left of the view, and the pixels of CSS that a cell takes. */
+/** The line and the column at the top left of the view, and the pixels of CSS that a cell takes. */
 interface View {
   top: number;
   left: number;
@@ -56,6 +56,8 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
   const [rowAxis, columnAxis] = [axes[plane.rows], axes[plane.columns]];
   const [rows, columns] = [rowAxis.length, columnAxis.length];
   const inner: [number, number] = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
+  // North is up: rows that go there are drawn from the bottom. A view is in lines, from the top; all else is in positions.
+  const lines = linesOf(rowAxis);
   const key = JSON.stringify([sources.map((one) => one.names), sources[0].attribute.name, plane]);
 
   useLayoutEffect(() => {
@@ -65,7 +67,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
       const width = element.clientWidth;
       const ratio = (rows * aspect) / columns;
       const wanted = ratio > MOST_RATIO || ratio < 1 / MOST_RATIO ? 420 : (width - LEFT - RIGHT) * ratio + TOP + BOTTOM;
-      setSize([width, Math.round(Math.max(240, Math.min(wanted, innerHeight * 0.66, 900)))]);
+      setSize([width, Math.round(Math.max(180, Math.min(wanted, innerHeight * 0.66, 900)))]);
     };
     measure();
     const observer = new ResizeObserver(measure);
@@ -79,7 +81,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     if (inner[0] <= 0) return;
     const all = { top: 0, left: 0, bottom: rows, right: columns };
     setView((before) => {
-      if (!before) return fit(asked ?? all, inner, rows, columns, aspect);
+      if (!before) return fit(asked ? lines.window(asked) : all, inner, rows, columns, aspect);
       const seen = windowOf(before, sizeBefore.current, rows, columns);
       const isAll = seen.top === 0 && seen.left === 0 && seen.bottom >= rows && seen.right >= columns;
       return isAll ? fit(all, inner, rows, columns, aspect) : bounded(before, inner, rows, columns, aspect);
@@ -92,7 +94,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     setBudgets(BUDGETS);
   }, [key]);
 
-  const seen = view && windowOf(view, inner, rows, columns);
+  const seen = view && lines.window(windowOf(view, inner, rows, columns));
   const seenKey = seen && JSON.stringify(seen);
   useEffect(() => {
     if (!seen) return;
@@ -155,7 +157,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     change((view) => ({ ...view, left: view.left + x / view.width, top: view.top + y / view.height }));
   const whole = () => setView(fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns, aspect));
   const pointers = usePointers(canvas, pan, zoom, (x, y) => {
-    if (view) setCursor([Math.floor(view.top + y / view.height), Math.floor(view.left + x / view.width)]);
+    if (view) setCursor([lines.at(Math.floor(view.top + y / view.height)), Math.floor(view.left + x / view.width)]);
   });
 
   // Not through Preact, whose handlers for the wheel cannot keep the page from scrolling.
@@ -173,12 +175,13 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
 
   const keys = (event: KeyboardEvent) => {
     const step: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const way = lines.isTurned ? -1 : 1;
     const move = step[event.key];
     if (move && event.shiftKey) pan(move[1] * inner[0] * 0.2, move[0] * inner[1] * 0.2);
     else if (move && view && seen) {
       const stride = [top?.rowStep ?? 1, top?.columnStep ?? 1];
       const [row, column] = cursor ?? [Math.floor((seen.top + seen.bottom) / 2), Math.floor((seen.left + seen.right) / 2)];
-      setCursor([clamp(row + move[0] * stride[0], 0, rows - 1), clamp(column + move[1] * stride[1], 0, columns - 1)]);
+      setCursor([clamp(row + way * move[0] * stride[0], 0, rows - 1), clamp(column + move[1] * stride[1], 0, columns - 1)]);
     } else if (event.key === "+" || event.key === "=") zoom(2);
     else if (event.key === "-") zoom(0.5);
     else if (event.key === "0" || event.key === "Home") whole();
@@ -256,6 +259,23 @@ function keeps(old: Layer, layer: Layer): boolean {
   const [bottom, right] = ends(old);
   const [newBottom, newRight] = ends(layer);
   return old.top < layer.top || old.left < layer.left || bottom > newBottom || right > newRight;
+}
+
+/** How positions along the axis of rows are lines of the picture, from the top; the same function leads back. */
+interface Lines {
+  isTurned: boolean;
+  at: (position: number) => number;
+  window: (window: Window) => Window;
+}
+
+function linesOf(axis: Axis): Lines {
+  const isTurned = goesNorth(axis);
+  if (!isTurned) return { isTurned, at: (position) => position, window: (window) => window };
+  return {
+    isTurned,
+    at: (position) => axis.length - 1 - position,
+    window: (window) => ({ ...window, top: axis.length - window.bottom, bottom: axis.length - window.top }),
+  };
 }
 
 function clamp(value: number, least: number, most: number): number {
@@ -353,28 +373,30 @@ function draw(
   if (width <= 0 || height <= 0) return;
   const image = context.createImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
-  layers.forEach((layer, number) => paint(pixels, width, height, density, view, layer, colours[number]));
+  const lines = linesOf(rowAxis);
+  layers.forEach((layer, number) => paint(pixels, width, height, density, view, lines, layer, colours[number]));
   context.putImageData(image, Math.round(LEFT * density), Math.round(TOP * density));
   context.scale(density, density);
   const style = getComputedStyle(canvas);
   const inner: [number, number] = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
-  axis(context, style.color, view, inner, rowAxis, columnAxis);
+  axis(context, style.color, view, lines, inner, rowAxis, columnAxis);
   if (cursor) {
     context.strokeStyle = style.color;
     context.lineWidth = 1.5;
-    const x = LEFT + (cursor[1] - view.left) * view.width, y = TOP + (cursor[0] - view.top) * view.height;
+    const x = LEFT + (cursor[1] - view.left) * view.width, y = TOP + (lines.at(cursor[0]) - view.top) * view.height;
     if (view.width >= 6 && view.height >= 6) context.strokeRect(x, y, view.width, view.height);
   }
 }
 
-function paint(pixels: Uint32Array, width: number, height: number, density: number, view: View, layer: Layer, colours?: Uint32Array): void {
+function paint(pixels: Uint32Array, width: number, height: number, density: number, view: View, lines: Lines, layer: Layer, colours?: Uint32Array): void {
   if (!colours) return;
   const columns = new Int32Array(width);
   for (let x = 0; x < width; x++) {
     columns[x] = Math.floor((view.left + (x + 0.5) / density / view.width - layer.left) / layer.columnStep);
   }
   for (let y = 0; y < height; y++) {
-    const row = Math.floor((view.top + (y + 0.5) / density / view.height - layer.top) / layer.rowStep);
+    const line = Math.floor(view.top + (y + 0.5) / density / view.height);
+    const row = Math.floor((lines.at(line) - layer.top) / layer.rowStep);
     if (row < 0 || row >= layer.rows.count) continue;
     const [from, to] = [row * layer.columns.count, y * width];
     for (let x = 0; x < width; x++) {
@@ -385,7 +407,7 @@ function paint(pixels: Uint32Array, width: number, height: number, density: numb
 }
 
 /** Draws the lines and coordinates of both axes. */
-function axis(context: CanvasRenderingContext2D, colour: string, view: View, inner: [number, number], rowAxis: Axis, columnAxis: Axis): void {
+function axis(context: CanvasRenderingContext2D, colour: string, view: View, lines: Lines, inner: [number, number], rowAxis: Axis, columnAxis: Axis): void {
   context.fillStyle = context.strokeStyle = colour;
   context.font = "12px system-ui, sans-serif";
   context.lineWidth = 1;
@@ -408,8 +430,9 @@ function axis(context: CanvasRenderingContext2D, colour: string, view: View, inn
   }
   context.textAlign = "right";
   context.textBaseline = "middle";
-  for (const [position, text] of ticks(rowAxis, view.top + up / view.height, view.top + bottom / view.height, (bottom - up) / 40)) {
-    const y = TOP + (position + 0.5 - view.top) * view.height;
+  const drawn = lines.window({ top: view.top + up / view.height, bottom: view.top + bottom / view.height, left: 0, right: 0 });
+  for (const [position, text] of ticks(rowAxis, drawn.top, drawn.bottom, (bottom - up) / 40)) {
+    const y = TOP + (lines.at(position) + 0.5 - view.top) * view.height;
     if (y > TOP + inner[1]) continue;
     context.fillRect(LEFT + left - 5, y - 0.5, 4, 1);
     context.fillText(text, LEFT + left - 8, y, LEFT - 12);
@@ -417,34 +440,10 @@ function axis(context: CanvasRenderingContext2D, colour: string, view: View, inn
   context.textAlign = "center";
   context.textBaseline = "bottom";
   context.globalAlpha = 0.75;
-  context.fillText(columnAxis.name, LEFT + (left + right) / 2, TOP + inner[1] + BOTTOM, inner[0]);
+  const [start, end] = [view.left + left / view.width, view.left + right / view.width];
+  context.fillText(title(columnAxis, start, end), LEFT + (left + right) / 2, TOP + bottom + BOTTOM, inner[0]);
   context.translate(LEFT + left - 66, TOP + (up + bottom) / 2);
   context.rotate(-Math.PI / 2);
-  context.fillText(rowAxis.name, 0, 6, Math.max(40, bottom - up));
+  context.fillText(title(rowAxis, drawn.top, drawn.bottom), 0, 6, Math.max(40, bottom - up));
   context.globalAlpha = 1;
-}
-
-/** Returns positions with round coordinates, and these as text. */
-export function ticks(axis: Axis, from: number, to: number, most: number): [number, string][] {
-  const [first, last] = [axis.number(from), axis.number(to - 1)];
-  if (!Number.isFinite(first) || !Number.isFinite(last)) return [];
-  const count = Math.max(2, Math.floor(most));
-  if (axis.coordinate) {
-    const [start, end] = [Math.max(0, Math.floor(from)), Math.min(axis.length - 1, Math.ceil(to) - 1)];
-    const step = Math.max(1, Math.ceil((end - start) / count));
-    return Array.from({ length: Math.floor((end - start) / step) + 1 }, (_, at) => [start + at * step, axis.coordinate!(start + at * step)] as [number, string]);
-  }
-  const slope = (axis.number(axis.length - 1) - axis.number(0)) / Math.max(1, axis.length - 1) || 1;
-  const position = (coordinate: number) => (coordinate - axis.number(0)) / slope;
-  if (axis.isDate) {
-    const scale = scaleUtc().domain([first, last]);
-    const text = scale.tickFormat(count);
-    return scale.ticks(count).map((date) => [position(date.getTime()), text(date)] as [number, string]);
-  }
-  const marks = first === last ? [first] : scaleLinear().domain([first, last]).ticks(count);
-  const whole = marks.filter((mark) => Number.isInteger(mark));
-  return whole.map((mark) => {
-    const at = position(mark);
-    return [at, Number.isSafeInteger(mark) && axis.step === 1n && !/[:-]./.test(axis.text(0).slice(1)) ? String(mark) : axis.text(at)] as [number, string];
-  });
 }

@@ -38,8 +38,12 @@ export function selection(pick: Pick): string {
 }
 
 /** Reads the picked cells of an attribute. */
-export async function readCells(names: Names, attribute: Attribute, pick: Pick, signal?: AbortSignal): Promise<Cells> {
-  const folder = [...names, "islice", selection(pick)];
+export function readCells(names: Names, attribute: Attribute, pick: Pick, signal?: AbortSignal): Promise<Cells> {
+  return readFiles([...names, "islice", selection(pick)], attribute, pick, signal);
+}
+
+/** Reads the files of an attribute in a folder, which has the picked cells. */
+export async function readFiles(folder: Names, attribute: Attribute, pick: Pick, signal?: AbortSignal): Promise<Cells> {
   const shape = pick.map((one) => (typeof one === "number" ? 1 : one.count));
   const count = shape.reduce((product, length) => product * length, 1);
   const read = (file: string) => bytes(folder, file, signal);
@@ -99,13 +103,36 @@ export interface Axis {
   /** Whether numbers are the coordinates from `first` on, with equal steps. */
   first: bigint;
   step: bigint;
-  /** What else stands at a position: a coordinate on the Earth, a date. */
-  coordinate?: (position: number) => string;
+  /** What else stands at its positions. */
+  coordinates?: Coordinates;
+}
+
+/** What stands at the positions of an axis beside its own numbers: places on the Earth, dates, labels. */
+export interface Coordinates {
+  /** What they are called; empty if they have no name. */
+  name: string;
+  text: (position: number) => string;
+  /** Numbers that grow or fall from each position to the next, dates in milliseconds; null for others. */
+  number: ((position: number) => number) | null;
+  isDate: boolean;
+  /** Whether they grow to the north. */
+  isNorthing: boolean;
 }
 
 /** Returns what stands at a position, for people. */
 export function placeText(axis: Axis, position: number): string {
-  return axis.text(position) + (axis.coordinate ? ` (${axis.coordinate(position)})` : "");
+  return axis.text(position) + (axis.coordinates ? ` (${axis.coordinates.text(position)})` : "");
+}
+
+/** Names of dimensions that are degrees of latitude or grow to the north. */
+export const NORTHINGS = /^(lat|latitude|northing)$/i;
+
+/** Returns whether the positions of an axis go from the south to the north. */
+export function goesNorth(axis: Axis): boolean {
+  const { coordinates, length } = axis;
+  if (coordinates) return coordinates.isNorthing && !!coordinates.number && coordinates.number(0) < coordinates.number(length - 1);
+  // A dimension that begins at 0 numbers rows, from either end.
+  return NORTHINGS.test(axis.name) && axis.first < 0n;
 }
 
 /** Returns the axes of a dense array. */

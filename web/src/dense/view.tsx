@@ -65,7 +65,7 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
   const first = Math.max(0, schema.attributes.findIndex((attribute) => attribute.name === (state.get("field") ?? "\0")));
   const [field, setField] = useState(first);
   const stored = schema.attributes[field];
-  const { result: notes } = useWork((signal) => readNotes(names, stored, plainAxes, signal), [names, stored.name]);
+  const { result: notes } = useWork((signal) => readNotes(names, schema, stored, plainAxes, signal), [names, stored.name]);
   const axes = useMemo(() => (notes ? withCoordinates(plainAxes, notes) : plainAxes), [plainAxes, notes]);
   const attribute = useMemo(() => (notes ? { ...stored, missing: notes.missing } : stored), [stored, notes]);
   const isNumber = attribute.values_per_cell !== "variable" && extensionOf(attribute.files[0] ?? "") !== null;

@@ -153,6 +153,7 @@ function Embeddings({ names, experiment, state }: { names: Names; experiment: Ex
     const text = (value: number) => value.toPrecision(4);
     return {
       x: Float64Array.from(ids, (id) => x[id]), y: Float64Array.from(ids, (id) => y[id]), xName: `${name} 1`, yName: `${name} 2`, xText: text, yText: text,
+      isSample: ids.length < (table.result.rows.count ?? 0),
       note: ids.length < (table.result.rows.count ?? 0) ? `${grouped(ids.length)} of ${grouped(table.result.rows.count)} cells` : `${grouped(ids.length)} cells, each one drawn`,
     };
   }, [places.result, table.result, name]);

@@ -3,7 +3,12 @@
 //! One object. Numbers are exact; non-finite numbers are strings (`"nan"`, `"inf"`). Dates and times are counts of
 //! `unit` since 1970 or midnight, accompanied by ISO 8601 (`domain_text`). Integers beyond 2^53, which many programs
 //! read as doubles, are repeated as text, under their key with the suffix `_text`; `about_integers` states this.
-//! Inapplicable keys are omitted; unknown values are `null`.
+//! Inapplicable keys are omitted; unknown values are `null`. The lists of files are limited in arrays of very many
+//! attributes, whose files are also listed with each attribute; the numbers of omitted entries are `files_left_out` and
+//! `not_listed_left_out`.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use tilefs_export::Labels;
@@ -26,6 +31,13 @@ use crate::wording::value::{scalar_json, text_json, values_json, with_large_inte
 /// Maximum memory that the labels of all enumerations take while the text is made. Enumerations that do not fit are
 /// replaced by their number of labels: `enums/` has them.
 const MAX_LABELS: usize = 16 << 20;
+
+/// Maximum number of attributes, and of dimensions, whose files are in the list of all files: the list would be longer
+/// than the rest of the text, and programs read the text as a whole.
+const MAX_FIELDS: usize = 1000;
+
+/// Maximum number of reasons why there is no file.
+const MAX_REASONS: usize = 10_000;
 
 /// Memory that a label takes in addition to its bytes.
 const LABEL_OVERHEAD: usize = 48;
@@ -70,11 +82,27 @@ fn object(description: &Description<'_>) -> Value {
         let mut space = MAX_LABELS;
         put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut space)).collect());
     }
-    put("files", description.files.iter().map(file).collect());
-    let not_listed = description.not_listed.iter();
+    let first = first_fields(description);
+    let is_named = |file: &&FileFacts| file.field.as_deref().is_none_or(|field| first.contains(field));
+    put("files", description.files.iter().filter(is_named).map(file).collect());
+    let not_listed = description.not_listed.iter().take(MAX_REASONS);
     put("not_listed", not_listed.map(|(path, reason)| json!({"path": path, "reason": reason})).collect());
+    let left_out = description.files.iter().filter(|file| !is_named(file)).count();
+    let reasons_left_out = description.not_listed.len().saturating_sub(MAX_REASONS);
+    for (key, count) in [("files_left_out", left_out), ("not_listed_left_out", reasons_left_out)] {
+        if count > 0 {
+            put(key, count.into());
+        }
+    }
     put("warnings", description.warnings.clone().into());
     Value::Object(all)
+}
+
+/// Returns the names of the fields whose files are in the list of all files.
+fn first_fields<'a>(description: &'a Description<'_>) -> HashSet<Cow<'a, str>> {
+    let schema = description.schema;
+    let attributes = schema.attributes.iter().map(|attribute| attribute.name.as_str().into());
+    attributes.take(MAX_FIELDS).chain(schema.dimension_names().take(MAX_FIELDS)).collect()
 }
 
 /// Adds which cells the files hold.

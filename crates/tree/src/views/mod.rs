@@ -32,6 +32,7 @@ pub use view::View;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
+use crate::node::{Folder as _, Node};
 use crate::views::builder::FolderBuilder;
 use crate::views::parts::PartsFolder;
 use crate::views::view::{Add, BYTES, Parts, Shown};
@@ -153,6 +154,19 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool)
     for folder in folders() {
         add_folder(builder, fields, folder, is_slice);
     }
+}
+
+/// Returns a file of an attribute in the folder of an array, without building the folder.
+pub fn file_of_attribute(fields: &FieldFolder, name: &str) -> Option<Node> {
+    let may_have = |id: &FieldId| {
+        let rest = name.strip_prefix(fields.names.of_field(*id));
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    fields.attributes().filter(may_have).find_map(|id| {
+        let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown.clone());
+        add_beside(&mut builder, fields, id);
+        builder.folder.lookup(name).ok().flatten()
+    })
 }
 
 /// Adds the files beside those of a field.
