@@ -208,7 +208,7 @@ impl Opening {
             slices: slices.slices.clone(),
             of_domains: DomainOptions::default().with(slices.lists()?),
             shown: defaults.shown,
-            lower_case_dimensions: defaults.lower_case_dimensions,
+            axes_of_images: defaults.axes_of_images,
         })
     }
 }

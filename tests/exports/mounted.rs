@@ -336,7 +336,7 @@ fn images_with_tiles_are_cloud_optimized() {
 
 #[test]
 fn ome_zarr_opens_pyramids_of_pictures() {
-    made_and_checked("numpy, tiledb, zarr, dask.array, ome_zarr.reader", "ngff_files.py");
+    made_and_checked("numpy, rasterio, tiledb, zarr, dask.array, ome_zarr.reader", "ngff_files.py");
 }
 
 #[test]
@@ -344,6 +344,12 @@ fn tifffile_and_gdal_open_pyramids_of_pictures() {
     // Without gdalinfo, only tifffile opens them.
     has("gdalinfo");
     made_and_checked("numpy, tifffile, tiledb", "pyramid_files.py");
+}
+
+#[test]
+fn geopandas_duckdb_and_gdal_read_geometries_and_skip_those_elsewhere() {
+    let ways = [("numpy, tiledb, geopandas, pyogrio, pyarrow.dataset", "check"), ("tiledb, duckdb, shapely", "query")];
+    made_and_looked_at("geo_files.py", "numpy, tiledb, shapely, pyproj", &ways);
 }
 
 #[test]

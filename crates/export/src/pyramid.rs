@@ -1,24 +1,36 @@
-//! Image pyramids as written by TileDB-BioImaging: the description of their levels in a group's metadata.
+//! Image pyramids as written by TileDB-BioImaging and TileDB-SOMA: the description of their levels in a group's metadata.
 //!
-//! The group has an array for each level, and these metadata, as JSON: `levels`, a list of their names, axes and
+//! TileDB-BioImaging's group has an array for each level, and these metadata, as JSON: `levels`, a list of their names, axes and
 //! shapes; `pixel_depth`, the number of samples of a pixel that are adjacent along X in each level (a level compressed
 //! as WebP has no axis of channels); `metadata`, the channels and the size of a pixel; `original_metadata`, with the
 //! OME-XML of the source image. Source: TileDB-BioImaging 0.3, `converters/` and `helpers.py`.
+//!
+//! A multiscale image of TileDB-SOMA has `soma_level_NAME`, the shape of each level; `soma_coordinate_space`, the names of
+//! the axes of space; and `soma_multiscale_image_schema`, whose `data_axis_permutation` has the number of the axis along
+//! each dimension, and one number more for the channels. Source: TileDB-SOMA 2.3, `_multiscale_image.py`.
+
+use std::cmp::Ordering;
 
 use serde_json::Value;
 use tilefs_format::text;
 
 use crate::column::Metadatum;
 
-/// The converter's name for the attribute of the values.
-pub const ATTRIBUTE: &str = "intensity";
+/// The names of the attribute of the values: TileDB-BioImaging's and TileDB-SOMA's.
+const INTENSITY: &str = "intensity";
+const DATA: &str = "soma_data";
 
-/// The `dataset_type` of its groups.
+/// The `dataset_type` of the groups of TileDB-BioImaging.
 const DATASET: &str = "bioimg";
+
+/// The `soma_object_type` of those of TileDB-SOMA.
+const IMAGE: &str = "SOMAMultiscaleImage";
 
 /// The levels of one image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pyramid {
+    /// The name of the attribute that has the values of each level.
+    pub attribute: &'static str,
     /// At least one, largest first.
     pub levels: Vec<PyramidLevel>,
     /// In order; only as many as are described.
@@ -105,14 +117,14 @@ const TIMES: [OmeUnit; 7] = [
 impl Pyramid {
     /// Reads the metadata of a group; `None` if it is not a pyramid.
     pub fn of(metadata: &[Metadatum]) -> Option<Self> {
-        let text = |key: &str| {
-            let found = metadata.iter().find(|metadatum| metadatum.key == key)?;
-            text::decode(found.datatype, &found.value)
-        };
-        let json = |key: &str| serde_json::from_str::<Value>(&text(key)?).ok();
-        if !text("dataset_type")?.eq_ignore_ascii_case(DATASET) {
+        Pyramid::of_bioimaging(metadata).or_else(|| Pyramid::of_soma(metadata))
+    }
+
+    fn of_bioimaging(metadata: &[Metadatum]) -> Option<Self> {
+        if !text_of(metadata, "dataset_type")?.eq_ignore_ascii_case(DATASET) {
             return None;
         }
+        let json = |key: &str| json_of(metadata, key);
         let depths = json("pixel_depth").unwrap_or_default();
         let mut levels: Vec<PyramidLevel> =
             json("levels")?.as_array()?.iter().map(|level| PyramidLevel::of(level, &depths)).collect::<Option<_>>()?;
@@ -123,8 +135,48 @@ impl Pyramid {
         let description = json("metadata").unwrap_or_default();
         let original = json("original_metadata").unwrap_or_default();
         let original = original.get("ome_metadata").and_then(Value::as_str).unwrap_or_default();
-        Some(Pyramid { levels, channels: channels(&description), steps: Steps::of(&description, original) })
+        let (channels, steps) = (channels(&description), Steps::of(&description, original));
+        Some(Pyramid { attribute: INTENSITY, levels, channels, steps })
     }
+
+    /// Sizes of pixels are not read: SOMA's coordinates of the finest level are those of its pixels.
+    fn of_soma(metadata: &[Metadatum]) -> Option<Self> {
+        if text_of(metadata, "soma_object_type")? != IMAGE {
+            return None;
+        }
+        let space = json_of(metadata, "soma_coordinate_space")?;
+        let letter = |axis: &Value| match axis.get("name")?.as_str()? {
+            "x" | "X" => Some('X'),
+            "y" | "Y" => Some('Y'),
+            "z" | "Z" => Some('Z'),
+            _ => None,
+        };
+        let mut letters = space.as_array()?.iter().map(letter).collect::<Option<Vec<char>>>()?;
+        letters.push('C');
+        let schema = json_of(metadata, "soma_multiscale_image_schema")?;
+        let axis = |number: &Value| letters.get(usize::try_from(number.as_u64()?).ok()?);
+        let axes: String = schema.get("data_axis_permutation")?.as_array()?.iter().map(axis).collect::<Option<_>>()?;
+        let level = |metadatum: &Metadatum| {
+            let name = metadatum.key.strip_prefix("soma_level_")?.to_owned();
+            let shape = json_of(metadata, &metadatum.key)?;
+            let shape: Vec<f64> = shape.as_array()?.iter().map(Value::as_f64).collect::<Option<_>>()?;
+            (shape.len() == axes.len()).then(|| PyramidLevel { number: 0, name, axes: axes.clone(), shape, samples: 1 })
+        };
+        let mut levels: Vec<PyramidLevel> = metadata.iter().filter_map(level).collect();
+        levels.sort_by(|one, other| other.shape.partial_cmp(&one.shape).unwrap_or(Ordering::Equal));
+        (0..).zip(&mut levels).for_each(|(number, level)| level.number = number);
+        let (channels, steps) = (Vec::new(), Steps::default());
+        (!levels.is_empty()).then_some(Pyramid { attribute: DATA, levels, channels, steps })
+    }
+}
+
+fn text_of(metadata: &[Metadatum], key: &str) -> Option<String> {
+    let found = metadata.iter().find(|metadatum| metadatum.key == key)?;
+    text::decode(found.datatype, &found.value).map(|text| text.into_owned())
+}
+
+fn json_of(metadata: &[Metadatum], key: &str) -> Option<Value> {
+    serde_json::from_str(&text_of(metadata, key)?).ok()
 }
 
 impl PyramidLevel {
@@ -189,7 +241,7 @@ fn channels(description: &Value) -> Vec<Channel> {
             limits: limit("min").zip(limit("max")).map(|(least, most)| [least, most]),
         }
     };
-    let all = description.get("channels").and_then(|channels| channels.get(ATTRIBUTE)?.as_array());
+    let all = description.get("channels").and_then(|channels| channels.get(INTENSITY)?.as_array());
     all.into_iter().flatten().map(channel).collect()
 }
 
@@ -241,6 +293,35 @@ mod tests {
         assert_eq!(step('Z'), None);
         let only = [("levels", levels()), ("original_metadata", json!({"ome_metadata": xml}))];
         assert_eq!(pyramid(&only).unwrap().steps.along('X').map(|step| step.size), Some(9.0));
+    }
+
+    #[test]
+    fn levels_of_soma_are_ordered_by_size() {
+        let image = |permutation: &str, axes: &[&str]| {
+            let space: Vec<Value> = axes.iter().map(|name| json!({"name": name, "unit": null})).collect();
+            let all = [
+                ("soma_object_type", "SOMAMultiscaleImage".to_owned()),
+                ("soma_coordinate_space", json!(space).to_string()),
+                ("soma_multiscale_image_schema", format!("{{\"data_axis_permutation\": {permutation}}}")),
+                ("soma_level_small", "[3, 32, 48]".to_owned()),
+                ("soma_level_full", "[3, 64, 96]".to_owned()),
+            ];
+            Pyramid::of(&all.map(|(key, value)| Metadatum {
+                key: key.to_owned(),
+                datatype: Datatype::StringUtf8,
+                value: value.into_bytes(),
+            }))
+        };
+        let found = image("[2, 1, 0]", &["x", "y"]).unwrap();
+        let levels: Vec<_> = found.levels.iter().map(|level| (level.number, level.name.as_str())).collect();
+        assert_eq!(levels, [(0, "full"), (1, "small")]);
+        assert_eq!((found.attribute, found.levels[0].axes.as_str()), ("soma_data", "CYX"));
+        assert_eq!(image("[2, 1, 0]", &["z", "Y"]).unwrap().levels[0].axes, "CYZ");
+        for (permutation, axes) in [("[2, 1, 0]", ["x", "row"]), ("[3, 1, 0]", ["x", "y"]), ("7", ["x", "y"])] {
+            assert_eq!(image(permutation, &axes), None);
+        }
+        // Levels of other dimensions are none.
+        assert_eq!(image("[1, 0]", &["x", "y"]), None);
     }
 
     #[test]

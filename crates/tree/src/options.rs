@@ -27,8 +27,8 @@ pub struct OpenOptions {
     pub of_domains: DomainOptions,
     /// Optional views that are listed.
     pub shown: ShownViews,
-    /// Whether files have the names of dimensions in lower case, as OME-NGFF has those of axes.
-    pub lower_case_dimensions: bool,
+    /// Whether dimensions have the names of the axes of an image in lower case, as OME-NGFF has them.
+    pub axes_of_images: bool,
 }
 
 /// The options of domains, which are of different types.

@@ -1,5 +1,5 @@
-"""ome-zarr opens zarr/ of mounted pyramids of pictures, as TileDB-BioImaging writes them: all values equal those that
-libtiledb reads."""
+"""ome-zarr opens zarr/ of mounted pyramids of pictures, as TileDB-BioImaging and TileDB-SOMA write them: all values equal
+those that libtiledb reads."""
 
 import contextlib
 import json
@@ -18,6 +18,8 @@ PYRAMIDS = {"CYX": (3, 100, 130), "YX": (90, 70), "XY": (90, 30), "TCZYX": (2, 3
 # TileDB-BioImaging compresses it as WebP.
 SAMPLES = {"XY": 3, "YX-rgb": 3, "TZYX-rgba": 4}
 CHANNELS_IN = {"YX-rgb": 0, "TZYX-rgba": 1}
+# Multiscale images: the number of the axis along each dimension (x, y, channels), and the shapes of the levels.
+IMAGES = {"image": ((2, 1, 0), {"full": [3, 64, 96], "half": [3, 32, 48]}), "flat": ((1, 0), {"full": [50, 70], "s": [25, 35]})}
 ALLOWED = ["CYX", "YX", "TCZYX", "CXY", *CHANNELS_IN]
 LEVELS = 3
 XML = '<OME><Image><Pixels PhysicalSizeX="0.5" PhysicalSizeY="0.25"/></Image></OME>'
@@ -45,7 +47,9 @@ def shown(name, values):
 def make():
     for name in PYRAMIDS:
         pyramid(name)
-    print(*PYRAMIDS)
+    for name in IMAGES:
+        image(name)
+    print(*PYRAMIDS, *IMAGES)
 
 
 def pyramid(of):
@@ -78,7 +82,52 @@ def pyramid(of):
         group.meta["original_metadata"] = json.dumps({"ome_metadata": XML})
 
 
+def image(of):
+    """Writes a multiscale image of TileDB-SOMA, whose dimensions have no names of axes."""
+    permutation, shapes = IMAGES[of]
+    tiledb.Group.create(of)
+    for name, shape in shapes.items():
+        dims = [tiledb.Dim(f"soma_dim_{number}", (0, length - 1), min(length, 32), dtype="i8") for number, length in enumerate(shape)]
+        tiledb.Array.create(f"{of}/{name}", tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr("soma_data", dtype="u2")]))
+        with tiledb.open(f"{of}/{name}", "w") as array:
+            array[:] = np.random.default_rng(len(name)).integers(0, 9999, shape, dtype="u2")
+            array.meta["soma_object_type"] = "SOMADenseNDArray"
+        with tiledb.Group(of, "w") as group:
+            group.add(name, name, relative=True)
+            group.meta[f"soma_level_{name}"] = json.dumps(shape)
+    with tiledb.Group(of, "w") as group:
+        group.meta["soma_object_type"] = "SOMAMultiscaleImage"
+        group.meta["soma_coordinate_space"] = json.dumps([{"name": "x", "unit": None}, {"name": "y", "unit": None}])
+        group.meta["soma_multiscale_image_schema"] = json.dumps({"data_axis_permutation": permutation, "shape": shapes["full"]})
+
+
+def check_images():
+    import rasterio
+    from ome_zarr.io import parse_url
+    from ome_zarr.reader import Reader
+
+    for of, (permutation, shapes) in IMAGES.items():
+        axes = "".join("xyc"[axis] for axis in permutation)
+        [node] = [node for node in Reader(parse_url(f"mnt_{of}/zarr"))() if node.data]
+        assert [axis["name"] for axis in node.metadata["axes"]] == list(axes)
+        assert len(node.data) == len(shapes)
+        for (name, shape), data in zip(shapes.items(), node.data):
+            with tiledb.open(f"{of}/{name}") as array:
+                expected = array[:]["soma_data"]
+            assert expected.shape == tuple(shape) and np.array_equal(data.compute(), expected), (of, name)
+            member = zarr.open_array(f"mnt_{of}/zarr/{name}/soma_data", mode="r")
+            assert member.metadata.dimension_names == tuple(axes)
+        # Elsewhere dimensions have their own names.
+        names = zarr.open_array(f"mnt_{of}/full/zarr/soma_data", mode="r").metadata.dimension_names
+        assert names == tuple(f"soma_dim_{number}" for number in range(len(axes))), names
+        assert os.listdir(f"mnt_{of}/tiff") == ["soma_data.ome.tif"]
+        with rasterio.open(f"mnt_{of}/tiff/soma_data.ome.tif") as picture, tiledb.open(f"{of}/full") as array:
+            expected = array[:]["soma_data"]
+            assert np.array_equal(picture.read(1), expected[0] if expected.ndim == 3 else expected)
+
+
 def check():
+    check_images()
     from ome_zarr.axes import Axes
     from ome_zarr.io import parse_url
     from ome_zarr.reader import Reader

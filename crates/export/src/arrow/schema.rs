@@ -48,6 +48,8 @@ pub enum DataType {
     LargeUtf8,
     FixedSizeList(Box<ArrowField>, i32),
     LargeList(Box<ArrowField>),
+    /// The members.
+    Struct(Vec<ArrowField>),
     /// The types of the indices and of the values.
     Dictionary(Box<DataType>, Box<DataType>),
 }
@@ -70,6 +72,11 @@ impl ArrowField {
 }
 
 impl ArrowField {
+    /// Creates a struct of members, never null.
+    pub fn of_members(name: &str, members: Vec<ArrowField>) -> Self {
+        *ArrowField::of_items(name, DataType::Struct(members))
+    }
+
     /// Creates the items of a list, any of which can be null.
     pub fn of_nullable_items(name: &str, data_type: DataType) -> Box<Self> {
         Box::new(ArrowField { is_nullable: true, ..*ArrowField::of_items(name, data_type) })
@@ -102,6 +109,7 @@ fn field(
         DataType::FixedSizeList(items, _) | DataType::LargeList(items) => {
             vec![self::field(builder, items, dictionaries)]
         }
+        DataType::Struct(members) => members.iter().map(|member| self::field(builder, member, dictionaries)).collect(),
         _ => Vec::new(),
     };
     let children = tables(builder, &children);
@@ -157,6 +165,7 @@ impl DataType {
             DataType::LargeUtf8 => (20, Vec::new()),
             DataType::FixedSizeList(_, length) => of_length(16, length),
             DataType::LargeList(_) => (21, Vec::new()),
+            DataType::Struct(_) => (13, Vec::new()),
             DataType::Dictionary(_, values) => values.in_format(),
         }
     }

@@ -1,4 +1,4 @@
-//! Positions on the Earth: coordinate systems, and what GDAL stores about rasters.
+//! Positions on the Earth: coordinate systems, what GDAL stores about rasters, and geometries.
 
 pub mod georeference;
 #[doc(hidden)]
@@ -6,5 +6,6 @@ pub mod pam;
 pub mod pam_metadata;
 #[doc(hidden)]
 pub mod projjson;
+pub(crate) mod wkb;
 #[doc(hidden)]
 pub mod wkt;

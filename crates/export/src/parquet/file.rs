@@ -17,6 +17,7 @@ use super::metadata::{ChunkStatistics, ColumnChunk, MAGIC, SchemaColumn, footer,
 use super::statistics::{MAX_STATISTIC, statistics};
 use super::types::ParquetColumn;
 use crate::arrow;
+use crate::arrow::schema::ArrowField;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::compose::{Concat, Repeat};
 use crate::content::offsets::wrong_offsets;
@@ -78,7 +79,7 @@ impl ParquetFile {
         groups: RowGroups,
         mut metadata: Vec<(String, String)>,
     ) -> FormatResult<Self> {
-        let fields = columns.iter().map(|column| column.field.clone()).collect();
+        let fields = arrow_fields(&columns);
         // Readers that convert to Arrow take all metadata from the Arrow schema.
         metadata.push(("ARROW:schema".to_owned(), STANDARD.encode(arrow::schema_message(fields, metadata.clone()))));
         let mut reserved = Vec::new();
@@ -132,6 +133,7 @@ impl ParquetFile {
     fn schema_columns(&self) -> Vec<SchemaColumn<'_>> {
         let columns = self.columns.iter().map(|column| SchemaColumn {
             name: &column.field.name,
+            within: column.within.as_deref(),
             leaf: &column.leaf,
             is_optional: column.present.is_some(),
             is_list: column.layout.is_list(),
@@ -291,6 +293,19 @@ impl ParquetFile {
             Ok(Arc::new(column.content(&self.rows_of(number, places), reserved)?))
         })
     }
+}
+
+/// Returns the fields of a table with these columns, of which some are members of structs.
+fn arrow_fields(columns: &[ParquetColumn]) -> Vec<ArrowField> {
+    let groups = columns.chunk_by(|one, next| one.within.is_some() && one.within == next.within);
+    let field = |group: &[ParquetColumn]| {
+        let members: Vec<ArrowField> = group.iter().map(|column| column.field.clone()).collect();
+        match group.first()?.within.as_deref() {
+            Some(name) => Some(ArrowField::of_members(name, members)),
+            None => members.into_iter().next(),
+        }
+    };
+    groups.filter_map(field).collect()
 }
 
 /// Returns a footer at the end of its reserved space, its length and the magic bytes.

@@ -55,6 +55,8 @@ fn page(header: &mut StructFields<'_>, kind: i32, bytes: i32) {
 /// A column in the footer's schema.
 pub struct SchemaColumn<'a> {
     pub name: &'a str,
+    /// The name of the struct of which it is a member.
+    pub within: Option<&'a str>,
     pub leaf: &'a Leaf,
     pub is_optional: bool,
     /// Whether each cell is a list.
@@ -89,8 +91,31 @@ impl SchemaColumn<'_> {
     }
 
     fn path(&self) -> Vec<&str> {
-        if self.is_list { vec![self.name, "list", "element"] } else { vec![self.name] }
+        let of_list: &[&str] = if self.is_list { &["list", "element"] } else { &[] };
+        self.within.into_iter().chain([self.name]).chain(of_list.iter().copied()).collect()
     }
+}
+
+/// Returns the elements of the schema: those of columns, and of the structs around them.
+fn schema_elements(columns: &[SchemaColumn<'_>]) -> Vec<Vec<u8>> {
+    let (mut elements, mut count) = (Vec::new(), 0);
+    for group in columns.chunk_by(|one, next| one.within.is_some() && one.within == next.within) {
+        if let Some(name) = group.first().and_then(|column| column.within) {
+            elements.push(structure(|element| {
+                element.i32(3, REQUIRED);
+                element.bytes(4, name.as_bytes());
+                element.i32(5, group.len() as i32);
+            }));
+        }
+        group.iter().for_each(|column| column.elements(&mut elements));
+        count += 1;
+    }
+    let root = structure(|root| {
+        root.bytes(4, b"schema");
+        root.i32(5, count);
+    });
+    elements.insert(0, root);
+    elements
 }
 
 /// The older representation of logical types, by its numbers; times without a time zone have none.
@@ -246,11 +271,7 @@ pub fn footer(
     groups: impl ExactSizeIterator<Item = Vec<u8>>,
     metadata: &[(String, String)],
 ) -> Vec<u8> {
-    let mut elements = vec![structure(|root| {
-        root.bytes(4, b"schema");
-        root.i32(5, columns.len() as i32);
-    })];
-    columns.iter().for_each(|column| column.elements(&mut elements));
+    let elements = schema_elements(columns);
     structure(|file| {
         // Version 2 has unsigned numbers and nanoseconds.
         file.i32(1, 2);

@@ -13,6 +13,7 @@
 //! | text and blobs of fixed length | `FIXED_LEN_BYTE_ARRAY` |
 //! | several numbers per cell | `LIST`; dates, times and booleans as the stored numbers |
 //! | lists of texts, and of numbers that can be null | `LIST` of optional elements |
+//! | structs | a group of their members, none of which is optional |
 //! | enumerations | the labels, as indices into a dictionary; a code without a label is null, and logged |
 //!
 //! Labels are binary unless all of them are text. Reading a text cell that is not UTF-8 is an error that names its row.
@@ -47,6 +48,16 @@ pub fn check(field: &Field) -> FormatResult<()> {
     ParquetColumn::check(field)
 }
 
+/// A column whose cells have members, none of which is null: a column of numbers each.
+pub struct StructColumn {
+    /// Its name.
+    pub name: String,
+    /// The members, by their names.
+    pub members: Vec<Column>,
+    /// Whether reading members fails for some cells. This must make no other column unreadable.
+    pub may_refuse: bool,
+}
+
 /// Returns the Parquet file of columns with the same number of cells. Row groups begin at the starts of `tiles`, if
 /// given.
 ///
@@ -60,18 +71,23 @@ pub fn parquet(
     tiles: Option<&dyn TileRows>,
     metadata: Vec<(String, String)>,
 ) -> FormatResult<Exported> {
-    let (file, left_out) = parquet_file(columns, tiles, metadata)?;
+    let (file, left_out) = parquet_file(columns, None, tiles, metadata)?;
     Ok(Exported { content: Arc::new(file), left_out })
 }
 
-/// As [`parquet`], with what was left out.
+/// As [`parquet`], with a last column that has members.
 pub fn parquet_file(
     columns: &[Column],
+    last: Option<&StructColumn>,
     tiles: Option<&dyn TileRows>,
     metadata: Vec<(String, String)>,
 ) -> FormatResult<(ParquetFile, LeftOut)> {
     let rows = columns.first().map_or(0, Column::cells);
-    let (stored, left_out) = held_columns(columns, "Parquet", ParquetColumn::new)?;
+    let (mut stored, left_out) = held_columns(columns, "Parquet", ParquetColumn::new)?;
+    if let Some(StructColumn { name, members, may_refuse }) = last {
+        let within = |column| ParquetColumn { within: Some(name.clone()), may_refuse: *may_refuse, ..column };
+        stored.extend(held_columns(members, "Parquet", ParquetColumn::new)?.0.into_iter().map(within));
+    }
     let row_length = stored.iter().fold(0u64, |sum, column| {
         let length = column.row_length().unwrap_or_else(|| 4 + column.values.len() / rows.max(1));
         sum.saturating_add(length)

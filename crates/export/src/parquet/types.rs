@@ -122,6 +122,8 @@ pub type ValueConversion = fn(Arc<dyn Content>, ConvertedColumn) -> Arc<dyn Cont
 pub struct ParquetColumn {
     /// The Arrow field, for readers that convert Parquet to Arrow.
     pub field: ArrowField,
+    /// The name of the struct of which the column is a member. Members of one struct follow each other.
+    pub within: Option<String>,
     pub leaf: Leaf,
     pub layout: PageLayout,
     /// The values of all rows as the column stores them, of `size` bytes each, or all bytes if there are offsets.
@@ -189,6 +191,7 @@ impl ParquetColumn {
                 is_ordered: labels.is_some_and(|labels| labels.ordered),
                 datatype: Some(field.datatype),
             },
+            within: None,
             leaf: stored.leaf,
             layout: stored.layout,
             values,

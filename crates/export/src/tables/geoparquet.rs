@@ -1,13 +1,29 @@
 //! The geometry columns of a table, described as in GeoParquet 1.1 under the key `geo` of a Parquet file.
 //!
 //! Geometries are well-known binary: attributes of the datatype `GEOM_WKB`, and the blobs that GDAL's vector driver
-//! writes with an older library. GDAL stores the coordinate system with them, as PROJJSON.
+//! writes with an older library. GDAL stores the coordinate system with them, as PROJJSON. Layers of points may have no
+//! other geometry than their coordinates; then it is computed.
+//!
+//! A column `bbox` has the box around each geometry, where the array itself is sorted by their places, so that bounds of
+//! the boxes are known and readers skip row groups:
+//!
+//! * GDAL's layers: the dimensions `_X` and `_Y` are the centre of the box, and the metadata have the greatest distances
+//!   of sides from it (`PAD_X`, `PAD_Y`). They are used only if GDAL counted all features (`FEATURE_COUNT`): otherwise,
+//!   another program has written some.
+//! * data frames of geometries of TileDB-SOMA: four dimensions are the sides
+//! * points: the dimensions are their coordinates
+//!
+//! The types of geometries are known only of points: the type of a layer does not bind GDAL.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::text;
 
-use crate::column::{Column, Field, Metadatum};
+use super::boxes::{AroundCentres, SIDES, boxes, points};
+use crate::column::{Column, ColumnStatistics, Field, Metadatum};
+use crate::parquet::StructColumn;
 
 /// The key in the metadata of a Parquet file.
 pub const KEY: &str = "geo";
@@ -19,27 +35,248 @@ const SYSTEM: &str = "CRS";
 /// GDAL's name for the attribute if no key names it.
 const USUAL_NAME: &str = "wkb_geometry";
 
+/// GDAL's dimensions.
+const AXES: [&str; 3] = ["_X", "_Y", "_Z"];
+
+/// The names of the computed columns.
+const POINTS: &str = "geometry";
+const BOXES: &str = "bbox";
+
 /// Maximum size of a coordinate system in bytes.
 const MAX_SYSTEM: usize = 256 << 10;
+
+/// Facts about the rows of the array of a table.
+#[derive(Debug, Clone, Default)]
+pub struct KnownRows {
+    /// The number of rows of the array, if it is known.
+    pub count: Option<u64>,
+    /// If the table has all rows: the names of dimensions of FLOAT64, and the least and the greatest coordinate.
+    pub ranges: Vec<(String, [f64; 2])>,
+}
 
 /// Returns the metadata of a file with these columns; `None` if none is a geometry.
 ///
 /// A system that is not PROJJSON is unknown, which GeoParquet expresses as null.
 pub fn metadata(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
-    let named = value(of_array, GEOMETRY);
-    let of_gdal = named.as_deref().unwrap_or(USUAL_NAME);
-    let is_of_gdal = |field: &Field| field.datatype == Datatype::Blob && field.name == of_gdal;
-    let is_geometry =
-        |field: &Field| field.values_per_cell.is_none() && (field.datatype == Datatype::GeomWkb || is_of_gdal(field));
-    let names =
-        || columns.iter().map(|column| &column.field).filter(|field| is_geometry(field)).map(|field| &field.name);
-    let primary = names().find(|name| *name == of_gdal).or_else(|| names().next())?;
+    let primary = primary(columns, of_array)?;
+    Some(described(columns, of_array, &primary, json!({})))
+}
+
+/// Adds the geometries of points to columns. Returns the metadata of a Parquet file with the columns and the boxes around
+/// the geometries, as far as there are any.
+pub fn in_parquet(
+    columns: &mut Vec<Column>,
+    of_array: &[Metadatum],
+    known: impl FnOnce() -> KnownRows,
+) -> (Option<String>, Option<StructColumn>) {
+    let layout = GeometryLayout::of(columns, of_array).filter(|_| has_no(columns, BOXES));
+    if let Some(GeometryLayout::Points(coordinates)) = &layout {
+        columns.push(points(POINTS, coordinates));
+    }
+    let Some(primary) = primary(columns, of_array) else { return (None, None) };
+    let known = if layout.is_some() { known() } else { KnownRows::default() };
+    let mut facts = Map::new();
+    let sides = layout.as_ref().and_then(|layout| {
+        if let Some(bounds) = layout.bounds(of_array, &known) {
+            facts.insert("bbox".into(), json!(bounds));
+        }
+        if let GeometryLayout::Points(coordinates) = layout {
+            let kind = if coordinates.len() > 2 { "Point Z" } else { "Point" };
+            facts.insert("geometry_types".into(), json!([kind]));
+        }
+        layout.sides(columns.iter().find(|column| column.field.name == primary)?, of_array, &known)
+    });
+    if sides.is_some() {
+        let places: Map<String, Value> = SIDES.iter().map(|side| (side.to_string(), json!([BOXES, side]))).collect();
+        facts.insert("covering".into(), json!({"bbox": places}));
+    }
+    let metadata = described(columns, of_array, &primary, Value::Object(facts));
+    // Geometries that are damaged have no boxes.
+    let may_refuse = matches!(layout, Some(GeometryLayout::Centres(_)));
+    let boxes = sides.map(|sides| StructColumn { name: BOXES.to_owned(), members: sides.into(), may_refuse });
+    (Some(metadata), boxes)
+}
+
+/// Removes the geometries from the columns of a table and returns them; those of points are computed. `None` if the table
+/// has none.
+pub fn take_geometries(columns: &mut Vec<Column>, of_array: &[Metadatum]) -> Option<Column> {
+    if let Some(name) = primary(columns, of_array) {
+        let number = columns.iter().position(|column| column.field.name == name)?;
+        return Some(columns.remove(number));
+    }
+    match GeometryLayout::of(columns, of_array)? {
+        GeometryLayout::Points(coordinates) => Some(points(POINTS, &coordinates)),
+        GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => None,
+    }
+}
+
+fn has_no(columns: &[Column], name: &str) -> bool {
+    columns.iter().all(|column| column.field.name != name)
+}
+
+/// Returns whether a field is a geometry.
+fn is_geometry(field: &Field, of_gdal: &str) -> bool {
+    let is_of_gdal = field.datatype == Datatype::Blob && field.name == of_gdal;
+    field.values_per_cell.is_none() && (field.datatype == Datatype::GeomWkb || is_of_gdal)
+}
+
+/// Returns the name that GDAL gives to its geometries.
+fn name_of_gdal(of_array: &[Metadatum]) -> String {
+    value(of_array, GEOMETRY).unwrap_or_else(|| USUAL_NAME.to_owned())
+}
+
+/// Returns the names of the geometry columns.
+fn geometries<'a>(columns: &'a [Column], of_array: &[Metadatum]) -> Vec<&'a String> {
+    let of_gdal = name_of_gdal(of_array);
+    let fields = columns.iter().map(|column| &column.field);
+    fields.filter(|field| is_geometry(field, &of_gdal)).map(|field| &field.name).collect()
+}
+
+/// Returns the name of the geometry column that readers take.
+fn primary(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
+    let (all, of_gdal) = (geometries(columns, of_array), name_of_gdal(of_array));
+    all.iter().find(|name| ***name == of_gdal).or(all.first()).map(|name| (*name).clone())
+}
+
+/// Returns the metadata of columns of which one is a geometry; `facts` are about the primary one.
+fn described(columns: &[Column], of_array: &[Metadatum], primary: &str, facts: Value) -> String {
     let system = value(of_array, SYSTEM).filter(|text| text.len() <= MAX_SYSTEM);
     let system = system.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let system = system.filter(|system| system.get("type").is_some_and(Value::is_string)).unwrap_or(Value::Null);
-    let column = |name: &String| (name.clone(), json!({"encoding": "WKB", "geometry_types": [], "crs": system}));
-    let columns: Map<String, Value> = names().map(column).collect();
-    Some(json!({"version": "1.1.0", "primary_column": primary, "columns": columns}).to_string())
+    let column = |name: &String| {
+        let mut column = json!({"encoding": "WKB", "geometry_types": [], "crs": system});
+        if let (true, Some(column), Some(facts)) = (name == primary, column.as_object_mut(), facts.as_object()) {
+            column.extend(facts.clone());
+        }
+        (name.clone(), column)
+    };
+    let columns: Map<String, Value> = geometries(columns, of_array).into_iter().map(column).collect();
+    json!({"version": "1.1.0", "primary_column": primary, "columns": columns}).to_string()
+}
+
+/// The relation of the geometries to the dimensions of their array.
+enum GeometryLayout {
+    /// GDAL's: the centres of the boxes, along x and y.
+    Centres(Box<[Column; 2]>),
+    /// TileDB-SOMA's: the sides of the boxes, in the order of [`SIDES`].
+    Boxes(Box<[Column; 4]>),
+    /// The coordinates of points, without another geometry.
+    Points(Vec<Column>),
+}
+
+impl GeometryLayout {
+    fn of(columns: &[Column], of_array: &[Metadatum]) -> Option<Self> {
+        let coordinates = |name: &str| {
+            let is_number = |field: &Field| field.datatype == Datatype::Float64 && field.values_per_cell == Some(1);
+            let mut all = columns.iter();
+            all.find(|column| column.field.name == name && is_number(&column.field) && column.validity.is_none())
+                .cloned()
+        };
+        let points = |names: &[&str]| {
+            let found: Vec<Column> = names.iter().take(3).map_while(|name| coordinates(name)).collect();
+            (found.len() > 1 && has_no(columns, POINTS)).then_some(GeometryLayout::Points(found))
+        };
+        let primary = primary(columns, of_array);
+        match value(of_array, "soma_object_type").as_deref() {
+            Some("SOMAGeometryDataFrame") if primary.is_some() => {
+                let axes = axes_of_soma(of_array)?;
+                let [x, y, ..] = axes.as_slice() else { return None };
+                let side = |axis, end| coordinates(&format!("tiledb__internal__{axis}__{end}"));
+                return Some(GeometryLayout::Boxes(Box::new([
+                    side(x, "min")?,
+                    side(y, "min")?,
+                    side(x, "max")?,
+                    side(y, "max")?,
+                ])));
+            }
+            Some("SOMAPointCloudDataFrame") if primary.is_none() => {
+                let axes = axes_of_soma(of_array)?;
+                return points(&axes.iter().map(String::as_str).collect::<Vec<_>>());
+            }
+            _ => {}
+        }
+        if value(of_array, "dataset_type").as_deref() != Some("geometry") {
+            return None;
+        }
+        match primary {
+            Some(name) if name == name_of_gdal(of_array) => {
+                Some(GeometryLayout::Centres(Box::new([coordinates(AXES[0])?, coordinates(AXES[1])?])))
+            }
+            Some(_) => None,
+            None => points(&AXES),
+        }
+    }
+
+    /// Returns columns of the sides of the boxes around the geometries, with their bounds as far as they are known.
+    fn sides(&self, geometries: &Column, of_array: &[Metadatum], known: &KnownRows) -> Option<[Column; 4]> {
+        let side = |number: usize, column: &Column| {
+            let field = Field::new(SIDES[number], Datatype::Float64);
+            Column { field, sort_rank: None, ..column.clone() }
+        };
+        match self {
+            GeometryLayout::Boxes(sides) => Some(std::array::from_fn(|number| side(number, &sides[number]))),
+            GeometryLayout::Points(coordinates) => {
+                let [x, y, ..] = coordinates.as_slice() else { return None };
+                Some([side(0, x), side(1, y), side(2, x), side(3, y)])
+            }
+            GeometryLayout::Centres(centres) => {
+                let mut sides = boxes(geometries)?;
+                for (number, side) in sides.iter_mut().enumerate() {
+                    let most = float(of_array, ["PAD_X", "PAD_Y"][number % 2]);
+                    let most = most.filter(|most| *most >= 0.0 && is_of_gdal(of_array, known));
+                    let bounds = |centres: &Arc<dyn ColumnStatistics>, most| {
+                        Arc::new(AroundCentres { centres: centres.clone(), most, is_lower: number < 2 })
+                    };
+                    let centres = centres[number % 2].statistics.as_ref();
+                    side.statistics = centres.zip(most).map(|(centres, most)| bounds(centres, most) as _);
+                }
+                Some(sides)
+            }
+        }
+    }
+
+    /// Returns the least coordinates of all geometries, and the greatest.
+    fn bounds(&self, of_array: &[Metadatum], known: &KnownRows) -> Option<Vec<f64>> {
+        let range =
+            |column: &Column| known.ranges.iter().find(|(name, _)| *name == column.field.name).map(|(_, range)| *range);
+        let bounds: Vec<f64> = match self {
+            GeometryLayout::Boxes(sides) => {
+                let end = |(number, column): (usize, &Column)| Some(range(column)?[usize::from(number > 1)]);
+                sides.iter().enumerate().map(end).collect::<Option<_>>()?
+            }
+            GeometryLayout::Points(coordinates) => {
+                let ranges = coordinates.iter().map(range).collect::<Option<Vec<_>>>()?;
+                [0, 1].iter().flat_map(|end: &usize| ranges.iter().map(move |range| range[*end])).collect()
+            }
+            GeometryLayout::Centres(_) => {
+                let has_all = !known.ranges.is_empty() && is_of_gdal(of_array, known);
+                let side = |side: &str| float(of_array, &format!("LAYER_EXTENT_{side}")).filter(|_| has_all);
+                ["MINX", "MINY", "MAXX", "MAXY"].into_iter().map(side).collect::<Option<_>>()?
+            }
+        };
+        Some(bounds).filter(|bounds| bounds.iter().all(|bound| bound.is_finite()))
+    }
+}
+
+/// Returns whether GDAL has counted all rows of the array. What it noted of all geometries then holds.
+fn is_of_gdal(of_array: &[Metadatum], known: &KnownRows) -> bool {
+    let found = of_array.iter().find(|metadatum| metadatum.key == "FEATURE_COUNT");
+    let count = found.filter(|metadatum| metadatum.datatype == Datatype::Int64);
+    let count = count.and_then(|count| count.value.as_slice().try_into().ok()).map(i64::from_le_bytes);
+    known.count.is_some_and(|rows| count.and_then(|count| u64::try_from(count).ok()) == Some(rows))
+}
+
+/// Returns the names of the axes of the space of an object of TileDB-SOMA.
+fn axes_of_soma(of_array: &[Metadatum]) -> Option<Vec<String>> {
+    let space: Value = serde_json::from_str(&value(of_array, "soma_coordinate_space")?).ok()?;
+    space.as_array()?.iter().map(|axis| Some(axis.get("name")?.as_str()?.to_owned())).collect()
+}
+
+/// Returns a finite number in the metadata of an array.
+fn float(of_array: &[Metadatum], key: &str) -> Option<f64> {
+    let found = of_array.iter().find(|metadatum| metadatum.key == key)?;
+    let bytes = found.value.as_slice().try_into().ok().filter(|_| found.datatype == Datatype::Float64)?;
+    Some(f64::from_le_bytes(bytes)).filter(|number| number.is_finite())
 }
 
 /// Gives an attribute of unsigned bytes that GDAL's key names the type of blobs. GDAL writes geometries in this type if
@@ -66,9 +303,8 @@ fn value(of_array: &[Metadatum], key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::content::Content;
 
     fn column(name: &str, datatype: Datatype) -> Column {
         let field = Field::new(name, datatype).with_values_per_cell(None);
@@ -119,5 +355,106 @@ mod tests {
         retype_geometries(&mut columns, &named);
         assert_eq!([0, 1].map(|number| columns[number].field.datatype), [Datatype::Blob, Datatype::UInt8]);
         assert_eq!(geo(&columns, &named).unwrap()["primary_column"], "g");
+    }
+    fn numbers(name: &str, values: &[f64]) -> Column {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Column::fixed(Field::new(name, Datatype::Float64), vec![values.len() as u64], Arc::new(bytes))
+    }
+
+    fn number(key: &str, value: f64) -> Metadatum {
+        Metadatum { key: key.into(), datatype: Datatype::Float64, value: value.to_le_bytes().into() }
+    }
+
+    fn in_file(columns: &mut Vec<Column>, of_array: &[Metadatum], known: KnownRows) -> (Value, Option<StructColumn>) {
+        let (text, boxes) = in_parquet(columns, of_array, || known);
+        (text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap()), boxes)
+    }
+
+    fn ranges(all: &[(&str, [f64; 2])]) -> Vec<(String, [f64; 2])> {
+        all.iter().map(|(name, range)| ((*name).to_owned(), *range)).collect()
+    }
+
+    /// A layer of GDAL with one feature that is no geometry; only the description is looked at.
+    fn layer() -> (Vec<Column>, Vec<Metadatum>) {
+        let columns = vec![numbers("_X", &[1.0]), numbers("_Y", &[2.0]), column("wkb_geometry", Datatype::Blob)];
+        let count =
+            Metadatum { key: "FEATURE_COUNT".into(), datatype: Datatype::Int64, value: 1i64.to_le_bytes().into() };
+        let sides = [("MINX", 0.5), ("MINY", 1.5), ("MAXX", 1.5), ("MAXY", 2.5)];
+        let extent = sides.map(|(side, value)| number(&format!("LAYER_EXTENT_{side}"), value));
+        let pads = [number("PAD_X", 0.5), number("PAD_Y", 0.5)];
+        (columns, [text("dataset_type", "geometry"), count].into_iter().chain(extent).chain(pads).collect())
+    }
+
+    #[test]
+    fn bounds_of_gdal_hold_only_of_the_features_that_it_counted() {
+        let (columns, metadata) = layer();
+        let all = ranges(&[("_X", [1.0, 1.0]), ("_Y", [2.0, 2.0])]);
+        let cases = [
+            (Some(1), all.clone(), true),
+            (Some(1), Vec::new(), false),
+            (Some(2), all.clone(), false),
+            (None, all, false),
+        ];
+        for (count, ranges, has_bounds) in cases {
+            let known = KnownRows { count, ranges };
+            let (found, boxes) = in_file(&mut columns.clone(), &metadata, known.clone());
+            let column = &found["columns"]["wkb_geometry"];
+            assert_eq!(column["bbox"], if has_bounds { json!([0.5, 1.5, 1.5, 2.5]) } else { Value::Null }, "{known:?}");
+            assert_eq!(column["covering"]["bbox"]["xmax"], json!(["bbox", "xmax"]));
+            assert_eq!(column["geometry_types"], json!([]));
+            let boxes = boxes.unwrap();
+            assert!(boxes.name == "bbox" && boxes.members.iter().map(|side| &side.field.name).eq(SIDES));
+        }
+    }
+
+    #[test]
+    fn other_blobs_have_no_boxes() {
+        let (columns, metadata) = layer();
+        let (found, boxes) = in_file(&mut columns.clone(), &metadata[1..], KnownRows::default());
+        assert!(boxes.is_none() && found["columns"]["wkb_geometry"].get("covering").is_none());
+        // A column has the name of the boxes.
+        let mut taken = [columns, vec![numbers("bbox", &[0.0])]].concat();
+        assert!(in_file(&mut taken, &metadata, KnownRows::default()).1.is_none());
+    }
+
+    #[test]
+    fn points_are_their_coordinates() {
+        let of_gdal = vec![text("dataset_type", "geometry")];
+        let space = r#"[{"name": "x", "unit": null}, {"name": "y", "unit": null}]"#;
+        let of_soma = vec![text("soma_object_type", "SOMAPointCloudDataFrame"), text("soma_coordinate_space", space)];
+        for (names, metadata, kind) in [
+            (&["_X", "_Y"][..], &of_gdal, "Point"),
+            (&["_X", "_Y", "_Z"], &of_gdal, "Point Z"),
+            (&["x", "y"], &of_soma, "Point"),
+        ] {
+            let mut columns: Vec<Column> = names.iter().map(|name| numbers(name, &[1.0, 2.0])).collect();
+            let ends: Vec<(&str, [f64; 2])> = names.iter().map(|name| (*name, [1.0, 2.0])).collect();
+            let known = KnownRows { count: Some(2), ranges: ranges(&ends) };
+            let (found, boxes) = in_file(&mut columns, metadata, known);
+            let column = &found["columns"]["geometry"];
+            assert_eq!((&found["primary_column"], &column["geometry_types"]), (&json!("geometry"), &json!([kind])));
+            assert_eq!(column["bbox"], json!([vec![1.0; names.len()], vec![2.0; names.len()]].concat()));
+            assert_eq!(columns.last().unwrap().field.name, "geometry");
+            let axes: Vec<Arc<dyn Content>> = columns[..2].iter().map(|column| column.values.clone()).collect();
+            for (number, side) in boxes.unwrap().members.iter().enumerate() {
+                assert!(Arc::ptr_eq(&side.values, &axes[number % 2]));
+            }
+            let mut without = vec![numbers("other", &[1.0])];
+            assert_eq!(in_file(&mut without, metadata, KnownRows::default()).0, Value::Null);
+        }
+    }
+
+    #[test]
+    fn dimensions_of_soma_are_the_sides() {
+        let space = r#"[{"name": "x"}, {"name": "y"}]"#;
+        let metadata = [text("soma_object_type", "SOMAGeometryDataFrame"), text("soma_coordinate_space", space)];
+        let names = ["x__min", "y__min", "x__max", "y__max"].map(|name| format!("tiledb__internal__{name}"));
+        let mut columns: Vec<Column> = names.iter().map(|name| numbers(name, &[1.0])).collect();
+        columns.push(column("soma_geometry", Datatype::GeomWkb));
+        let ends: Vec<(&str, [f64; 2])> = names.iter().map(|name| (name.as_str(), [-1.0, 8.0])).collect();
+        let known = KnownRows { count: Some(1), ranges: ranges(&ends) };
+        let (found, boxes) = in_file(&mut columns, &metadata, known);
+        assert_eq!(found["columns"]["soma_geometry"]["bbox"], json!([-1.0, -1.0, 8.0, 8.0]));
+        assert!(Arc::ptr_eq(&boxes.unwrap().members[2].values, &columns[2].values));
     }
 }

@@ -1,4 +1,5 @@
 //! Descriptions of tables that Parquet and Arrow files carry for the programs that read them.
 
+mod boxes;
 pub mod geoparquet;
 pub mod pandas;

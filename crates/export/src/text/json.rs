@@ -9,11 +9,16 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// A text that is not UTF-8.
+/// The reason why JSON cannot hold a value.
 #[derive(Debug)]
-pub struct NotUtf8;
+pub enum NotInJson {
+    /// A text is not UTF-8.
+    NotUtf8,
+    /// A geometry is this instead.
+    Geometry(&'static str),
+}
 
-pub type Result<T> = std::result::Result<T, NotUtf8>;
+pub type Result<T> = std::result::Result<T, NotInJson>;
 
 /// Bytes of a blob that become whole characters of base64.
 pub const GROUP: usize = 3;
@@ -34,7 +39,7 @@ pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 /// # Errors
 /// Fails if it is not.
 pub fn check(text: &[u8]) -> Result<&str> {
-    simdutf8::basic::from_utf8(text).map_err(|_| NotUtf8)
+    simdutf8::basic::from_utf8(text).map_err(|_| NotInJson::NotUtf8)
 }
 
 /// Returns the whole characters at the beginning of a text that continues after these bytes.

@@ -3,6 +3,7 @@
 
 pub(crate) mod cells;
 mod from_front;
+mod geojson;
 mod json;
 pub mod matrix_market;
 mod measured;
@@ -108,6 +109,34 @@ pub fn table_without_header(columns: &[Column], style: Style) -> FormatResult<Ta
 /// of the columns. `is_within_doubles` tells of a column of integers of 64 bits, by its number, whether all of them are
 /// known to be within 2^53: then they are numbers, otherwise strings.
 pub fn json_lines(columns: &[Column], is_within_doubles: impl Fn(usize) -> bool) -> FormatResult<Tabulated> {
+    let (texts, left_out) = json_columns(columns, "{", is_within_doubles)?;
+    let rows = columns.first().map_or(0, Column::cells);
+    Ok(Tabulated { table: Arc::new(Table::new(Vec::new(), texts, rows, Style::JsonLines.separator())), left_out })
+}
+
+/// Returns a feature in GeoJSON for each cell of several columns with the same number of cells, one per line. The geometries
+/// are in well-known binary; the other columns are the properties, as in [`json_lines`].
+pub fn geojson_lines(
+    geometries: &Column,
+    columns: &[Column],
+    is_within_doubles: impl Fn(usize) -> bool,
+) -> FormatResult<Tabulated> {
+    let shown = json_columns(std::slice::from_ref(geometries), "", |_| false)?.0;
+    let key = || b"{\"type\":\"Feature\",\"geometry\":".to_vec();
+    let mut texts: Vec<TableColumn> =
+        shown.into_iter().map(|text| text.in_json(key(), false).showing_geometries()).collect();
+    let (properties, left_out) = json_columns(columns, "\"properties\":{", is_within_doubles)?;
+    texts.extend(properties);
+    let table = Table::new(Vec::new(), texts, geometries.cells(), Style::JsonLines.separator());
+    Ok(Tabulated { table: Arc::new(table.with_end_of_row(b"}}\n")), left_out })
+}
+
+/// Returns columns as members of an object in JSON; `start` precedes the first one.
+fn json_columns(
+    columns: &[Column],
+    start: &str,
+    is_within_doubles: impl Fn(usize) -> bool,
+) -> FormatResult<(Vec<TableColumn>, LeftOut)> {
     let rows = columns.first().map_or(0, Column::cells);
     let (mut texts, mut left_out) = (Vec::new(), Vec::new());
     for (number, column) in columns.iter().enumerate() {
@@ -118,7 +147,7 @@ pub fn json_lines(columns: &[Column], is_within_doubles: impl Fn(usize) -> bool)
         }
         match TableColumn::new(column, Style::JsonLines, json_labels(field)?) {
             Ok(text) => {
-                let mut key = if texts.is_empty() { vec![b'{'] } else { Vec::new() };
+                let mut key = if texts.is_empty() { start.as_bytes().to_vec() } else { Vec::new() };
                 json::append_string(field.name.as_bytes(), &mut key).map_err(|_| not_utf8(&field.name))?;
                 key.push(b':');
                 texts.push(text.in_json(key, field.datatype.size() == 8 && !is_within_doubles(number)));
@@ -129,8 +158,7 @@ pub fn json_lines(columns: &[Column], is_within_doubles: impl Fn(usize) -> bool)
     if texts.is_empty() {
         return Err(Unrepresentable::new("no column has a text form"));
     }
-    let separator = Style::JsonLines.separator();
-    Ok(Tabulated { table: Arc::new(Table::new(Vec::new(), texts, rows, separator)), left_out })
+    Ok((texts, left_out))
 }
 
 /// Returns the label of each code as JSON, if a cell is one code.

@@ -11,7 +11,8 @@ use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
-use super::json::{self, NotUtf8};
+use super::geojson;
+use super::json::{self, NotInJson};
 use super::position::Position;
 use super::style::{self, LONG, Style};
 use super::value::Printer;
@@ -21,6 +22,9 @@ use crate::column::{Column, FormatResult};
 /// their text to stay in the processor's cache.
 const MAX_CELLS: u64 = 32 << 10;
 const MAX_ROWS: u64 = 512;
+
+/// Maximum size in bytes of a geometry, which is held in memory.
+const MAX_GEOMETRY: u64 = 64 << 20;
 
 /// Columns, and the conversion of their cells to rows of text.
 pub struct Table {
@@ -44,6 +48,8 @@ pub(super) struct TableColumn {
     before: Vec<u8>,
     /// Whether integers are strings in JSON.
     is_quoted: bool,
+    /// Whether cells are geometries, which JSON shows as objects.
+    is_geometry: bool,
 }
 
 /// The values of a few rows, in reusable buffers.
@@ -67,14 +73,26 @@ impl TableColumn {
     pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?.in_table();
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
-        let (before, is_quoted) = (Vec::new(), false);
-        Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list, before, is_quoted })
+        let cells = ColumnCells::new(column)?;
+        Ok(TableColumn { cells, printer, style, is_list, before: Vec::new(), is_quoted: false, is_geometry: false })
     }
 
     /// Sets the text before each cell in JSON, and whether integers are strings.
     pub fn in_json(mut self, before: Vec<u8>, is_quoted: bool) -> Self {
         (self.before, self.is_quoted) = (before, is_quoted);
         self
+    }
+
+    /// Shows cells, which are well-known binary, as geometries of GeoJSON.
+    pub fn showing_geometries(mut self) -> Self {
+        self.is_geometry = true;
+        self
+    }
+
+    /// Returns whether a cell of this many elements is written as a whole.
+    fn is_whole(&self, elements: u64) -> bool {
+        let most = if self.is_geometry { MAX_GEOMETRY } else { LONG as u64 };
+        elements.saturating_mul(self.cells.size) <= most
     }
 
     /// Reads the cells of `count` rows from `first` into the buffers; `loaded.elements` must be filled already.
@@ -115,6 +133,9 @@ impl TableColumn {
 
     /// Appends a whole cell as JSON.
     fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> json::Result<()> {
+        if self.is_geometry {
+            return geojson::append(values, out);
+        }
         if self.printer.is_text() {
             return json::append_string(self.text(values), out);
         }
@@ -179,9 +200,13 @@ impl TableColumn {
         Ok(length as u64 / self.cells.size)
     }
 
-    /// Returns the error of a text that JSON cannot hold.
-    fn not_utf8(&self, row: u64) -> Error {
-        let what = format!("the value of row {row}, which is not UTF-8; the attribute's raw files have its bytes");
+    /// Returns the error of a value that JSON cannot hold.
+    fn refused(&self, row: u64, reason: NotInJson) -> Error {
+        let what = match reason {
+            NotInJson::NotUtf8 => "not UTF-8",
+            NotInJson::Geometry(what) => what,
+        };
+        let what = format!("the value of row {row}, which is {what}; the attribute's raw files have its bytes");
         Error::unsupported(what).in_field(self.cells.name())
     }
 
@@ -226,6 +251,12 @@ impl Table {
         Table { header, columns, rows, separator, end_of_row, rows_of_batch }
     }
 
+    /// Ends rows like this.
+    pub(super) fn with_end_of_row(mut self, end: &'static [u8]) -> Self {
+        self.end_of_row = end;
+        self
+    }
+
     /// Reads as many rows as fit in memory, at most `most`, and returns their number; 0 if one cell does not fit.
     fn load(&self, first: u64, most: u64, scratch: &mut LoadedRows) -> Result<u64> {
         let mut count = self.rows_of_batch.min(most);
@@ -249,7 +280,7 @@ impl Table {
     fn append_rows(&self, first: u64, count: usize, scratch: &LoadedRows, out: &mut Vec<u8>) -> Result<()> {
         for row in 0..count {
             for (column, loaded) in self.columns.iter().zip(&scratch.columns) {
-                column.append(loaded, row, out).map_err(|NotUtf8| column.not_utf8(first + row as u64))?;
+                column.append(loaded, row, out).map_err(|reason| column.refused(first + row as u64, reason))?;
                 out.push(self.separator);
             }
             out.pop();
@@ -268,9 +299,11 @@ impl Table {
         if at.element > end - start {
             return Err(Error::damaged("a place behind the end of its cell"));
         }
-        if (end - start) * size <= LONG as u64 {
+        if column.is_whole(end - start) {
             column.load(at.row, 1, loaded)?;
-            column.append(loaded, 0, out).map_err(|NotUtf8| column.not_utf8(at.row))?;
+            column.append(loaded, 0, out).map_err(|reason| column.refused(at.row, reason))?;
+        } else if column.is_geometry {
+            return Err(column.refused(at.row, NotInJson::Geometry("a geometry of more than 64 MiB")));
         } else {
             // Treat a part of at least one element as a cell of its own.
             let from = start + at.element;
@@ -283,7 +316,7 @@ impl Table {
             }
             if loaded.validity.first() != Some(&0) {
                 let written = column.append_long(&loaded.values, at.element == 0, to == end, out);
-                let written = written.map_err(|NotUtf8| column.not_utf8(at.row))?;
+                let written = written.map_err(|reason| column.refused(at.row, reason))?;
                 if to < end {
                     return Ok(Position { element: at.element + written, ..at });
                 }

@@ -280,6 +280,7 @@ fn levels(axes: &str, datatype: Datatype, shapes: &[&[u64]], samples: u64) -> (P
         Counted::new(Field::new("intensity", datatype), shape, &extents)
     };
     let pyramid = Pyramid {
+        attribute: "intensity",
         levels: shapes.iter().enumerate().map(level).collect(),
         channels: Vec::new(),
         steps: Steps::default(),

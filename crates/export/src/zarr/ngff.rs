@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::column::{FormatResult, Unrepresentable};
-use crate::pyramid::{ATTRIBUTE, Channel, Pyramid, PyramidLevel};
+use crate::pyramid::{Channel, Pyramid, PyramidLevel};
 
 /// Returns the `ome` attribute of a pyramid, or the reason why NGFF cannot describe it.
 pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
@@ -33,7 +33,7 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
                 step * if own > 0.0 { whole / own } else { 1.0 }
             })
             .collect();
-        let path = format!("{}/{ATTRIBUTE}", level.name);
+        let path = format!("{}/{}", level.name, pyramid.attribute);
         json!({"path": path, "coordinateTransformations": [{"type": "scale", "scale": scale}]})
     };
     let datasets: Vec<Value> = pyramid.levels.iter().map(dataset).collect();

@@ -62,8 +62,8 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
 pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, form: ArrayForm) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
-    let names = match options.lower_case_dimensions {
-        true => FieldNames::of(array.schema()).with_lower_case_dimensions(),
+    let names = match options.axes_of_images {
+        true => FieldNames::of(array.schema()).with_axes(form.axes.as_deref()),
         false => FieldNames::of(array.schema()),
     };
     let names = Arc::new(names);

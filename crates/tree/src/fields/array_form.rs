@@ -15,6 +15,8 @@ use crate::cells::Subarray;
 pub struct ArrayForm {
     pub table: Option<TableForm>,
     pub zarr: Option<ZarrForm>,
+    /// The letters of the axes of an image, one for each dimension.
+    pub axes: Option<String>,
     /// The number of samples of a pixel that are adjacent along the last axis; in Zarr they have an axis of their own.
     pub samples: Option<u64>,
 }

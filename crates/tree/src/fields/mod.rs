@@ -65,9 +65,13 @@ impl FieldNames {
         FieldNames { attributes, dimensions }
     }
 
-    /// Returns the same with the names of dimensions in lower case, if these differ from each other.
-    pub fn with_lower_case_dimensions(self) -> Self {
-        let dimensions: Vec<String> = self.dimensions.iter().map(|name| name.to_lowercase()).collect();
+    /// Returns the same with a letter of `axes` as the name of each dimension, or else its name, in lower case, if these
+    /// differ from each other.
+    pub fn with_axes(self, axes: Option<&str>) -> Self {
+        let of_axes = axes.map(|axes| axes.chars().map(String::from).collect::<Vec<_>>());
+        let of_axes = of_axes.filter(|axes| axes.len() == self.dimensions.len());
+        let names = of_axes.as_ref().unwrap_or(&self.dimensions);
+        let dimensions: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
         let are_distinct = dimensions.iter().collect::<HashSet<_>>().len() == dimensions.len();
         if are_distinct { FieldNames { dimensions, ..self } } else { self }
     }

@@ -1,27 +1,98 @@
 //! The array's metadata about its table, for readers of Parquet and Arrow: the pandas frame that was stored, and the
 //! geometry columns.
 
-use tilefs_export::tables::{geoparquet, pandas};
+use tilefs_export::parquet::StructColumn;
+use tilefs_export::tables::geoparquet::{self, KnownRows};
+use tilefs_export::tables::pandas;
 use tilefs_export::{Column, Metadatum};
+use tilefs_format::error::Result;
+use tilefs_format::scalar::Scalar;
+use tilefs_reader::array::Array;
 
+use crate::cells::sparse::SparseSubarray;
+use crate::cells::{FieldId, Subarray as _};
 use crate::fields::FieldFolder;
 use crate::fields::meta;
 
 /// Returns the metadata of the file of a table, by key. Columns that are geometries according to the array's metadata
 /// get the type of geometries.
-///
-/// Metadata that cannot be read are logged and ignored: no other column depends on them.
 pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> Vec<(String, String)> {
-    let metadata: Vec<Metadatum> = match fields.subarray.array().metadata() {
+    let metadata = metadata(fields);
+    geoparquet::retype_geometries(columns, &metadata);
+    let geometries = geoparquet::metadata(columns, &metadata);
+    by_key(pandas::PandasFrame::of(&metadata).metadata(columns), geometries)
+}
+
+/// Like [`notes`], for a Parquet file: adds the geometries of points to the columns, and returns the boxes around all
+/// geometries, if it has them.
+pub fn notes_in_parquet(
+    fields: &FieldFolder,
+    columns: &mut Vec<Column>,
+) -> (Vec<(String, String)>, Option<StructColumn>) {
+    let metadata = metadata(fields);
+    geoparquet::retype_geometries(columns, &metadata);
+    let frame = pandas::PandasFrame::of(&metadata).metadata(columns);
+    let known = || {
+        known_rows(fields).unwrap_or_else(|error| {
+            log::warn!("a table has no bounds of its geometries: {error}");
+            KnownRows::default()
+        })
+    };
+    let (geometries, boxes) = geoparquet::in_parquet(columns, &metadata, known);
+    (by_key(frame, geometries), boxes)
+}
+
+/// Removes the geometries from the columns of a table and returns them, if it has any.
+pub fn take_geometries(fields: &FieldFolder, columns: &mut Vec<Column>) -> Option<Column> {
+    let metadata = metadata(fields);
+    geoparquet::retype_geometries(columns, &metadata);
+    geoparquet::take_geometries(columns, &metadata)
+}
+
+/// Returns the array's metadata. Those that cannot be read are logged and ignored: no other column depends on them.
+fn metadata(fields: &FieldFolder) -> Vec<Metadatum> {
+    match fields.subarray.array().metadata() {
         Ok(metadata) => meta::for_formats(&metadata),
         Err(error) => {
             log::warn!("a table has no metadata about its index and geometries: {error}");
             Vec::new()
         }
-    };
-    geoparquet::retype_geometries(columns, &metadata);
-    let frame = pandas::PandasFrame::of(&metadata).metadata(columns);
-    let geometries = geoparquet::metadata(columns, &metadata);
+    }
+}
+
+fn by_key(frame: String, geometries: Option<String>) -> Vec<(String, String)> {
     let geometries = geometries.map(|geometries| (geoparquet::KEY.to_owned(), geometries));
     [(pandas::KEY.to_owned(), frame)].into_iter().chain(geometries).collect()
+}
+
+/// Returns what the footers of a sparse array tell about its rows.
+fn known_rows(fields: &FieldFolder) -> Result<KnownRows> {
+    let array = fields.subarray.array();
+    if !array.schema().is_sparse() {
+        return Ok(KnownRows::default());
+    }
+    let count = SparseSubarray::new(array.clone(), false).row_count()?.exact();
+    let has_all = count.is_some() && fields.subarray.row_count()?.exact() == count;
+    let mut ranges = Vec::new();
+    for id in fields.dimensions().filter(|_| has_all) {
+        let FieldId::Dimension(number) = id else { continue };
+        if let Some(range) = range_of_floats(array, number)? {
+            ranges.push((fields.user_name(id).into_owned(), range));
+        }
+    }
+    Ok(KnownRows { count, ranges })
+}
+
+/// Returns the least and the greatest coordinate of all cells along a dimension of FLOAT64; `None` for other types.
+fn range_of_floats(array: &Array, dimension: usize) -> Result<Option<[f64; 2]>> {
+    let mut found: Option<[f64; 2]> = None;
+    for fragment in 0..array.fragment_count() {
+        let outline = array.outline(fragment)?;
+        let range = outline.facts.non_empty_range(dimension);
+        let Some((Scalar::Float64(low), Scalar::Float64(high))) = range.map(|range| (range.low, range.high)) else {
+            return Ok(None);
+        };
+        found = Some(found.map_or([low, high], |[least, most]| [least.min(low), most.max(high)]));
+    }
+    Ok(found)
 }

@@ -11,6 +11,7 @@ pub mod commands;
 pub mod datasets;
 pub mod described;
 pub mod files;
+pub mod geojson;
 pub mod grid;
 pub mod headers;
 pub mod images;
@@ -52,6 +53,7 @@ pub static VIEWS: &[&View] = &[
     &text_tables::TSV,
     &text_tables::CSV,
     &json_lines::JSON_LINES,
+    &geojson::GEOJSON,
     &matrix_market::MATRIX_MARKET,
     &datasets::NETCDF,
     &datasets::NETCDF4,

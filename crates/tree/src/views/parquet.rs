@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
-use tilefs_export::parquet::{self, PartsMetadata, parquet};
+use tilefs_export::parquet::{self, ParquetFile, PartsMetadata, StructColumn, parquet_file};
 use tilefs_format::error::Result;
 
 use crate::cells::{FieldId, MAX_PART_ROWS};
-use crate::fields::table_notes::notes;
+use crate::fields::table_notes::notes_in_parquet;
 use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::quoting::{literal, shell_word};
@@ -37,7 +37,7 @@ pub static PARQUET: View = View {
         about: "the table in Parquet files of a million rows",
         ending: "parquet",
         sizing: FieldFolder::sizing_of_all,
-        make: |part| parquet_file(part, |column| column),
+        make: |part| whole_file(part, |column| column),
     }],
     commands: &[(Task::Query, query)],
     web: Some(WebCommand { place: 2, about: "As a table in DuckDB", write: query_url }),
@@ -59,7 +59,7 @@ pub static PARQUET_MICROSECONDS: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {
-            let file = parquet_file(fields, in_microseconds);
+            let file = whole_file(fields, in_microseconds);
             builder.add_unlisted("cells.us.parquet", &PARQUET_MICROSECONDS, None, file);
         }
     }),
@@ -97,26 +97,35 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
         }
     }
     note_fields(builder, fields, "cells.parquet");
-    let file = parquet_file(fields, |column| column);
+    let file = whole_file(fields, |column| column);
     builder.add_with("cells.parquet", &PARQUET, None, file, fields.listing_of_all());
 }
 
 /// Returns the table as a Parquet file; `change` is applied to each column.
-fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
+fn whole_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
     let described = fields.clone();
-    let file = fields.file(move |fields| {
-        let (columns, notes) = table(fields, change)?;
-        let tiles = fields.subarray.tile_rows()?;
-        Ok(parquet(&columns, tiles.as_deref(), notes)?.content)
-    });
+    let file = fields.file(move |fields| Ok(Arc::new(table(fields, change)?.file(fields)?)));
     file.described_by(move || xattrs::of_table(&described))
 }
 
-/// The columns of a table, and its metadata by key.
-type ColumnsAndNotes = (Vec<Column>, Vec<(String, String)>);
+/// The columns of a table, each with what is known of its values.
+struct ParquetTable {
+    columns: Vec<Column>,
+    /// The boxes around geometries.
+    boxes: Option<StructColumn>,
+    /// The metadata of the table, by key.
+    notes: Vec<(String, String)>,
+}
 
-/// Returns the columns of the table, each with what is known of its values, and the metadata of the table.
-fn table(fields: &FieldFolder, change: fn(Column) -> Column) -> Result<ColumnsAndNotes> {
+impl ParquetTable {
+    fn file(&self, fields: &FieldFolder) -> Result<ParquetFile> {
+        let tiles = fields.subarray.tile_rows()?;
+        Ok(parquet_file(&self.columns, self.boxes.as_ref(), tiles.as_deref(), self.notes.clone())?.0)
+    }
+}
+
+/// Returns the table.
+fn table(fields: &FieldFolder, change: fn(Column) -> Column) -> Result<ParquetTable> {
     let sorted_by = fields.subarray.sorted_by()?;
     let with_statistics = |(id, mut column): (Option<FieldId>, Column)| -> Result<Column> {
         if let Some(id) = id {
@@ -128,8 +137,8 @@ fn table(fields: &FieldFolder, change: fn(Column) -> Column) -> Result<ColumnsAn
     let columns = columns_with_fields(fields, Notation::Lists)?;
     let columns = columns.into_iter().map(with_statistics).collect::<Result<Vec<_>>>()?;
     let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
-    let notes = notes(fields, &mut columns);
-    Ok((columns, notes))
+    let (notes, boxes) = notes_in_parquet(fields, &mut columns);
+    Ok(ParquetTable { columns, boxes, notes })
 }
 
 /// Returns the metadata of all files in `parts/`.
@@ -141,15 +150,14 @@ fn metadata_of_parts(fields: &FieldFolder) -> LazyFile {
             starts.push(0);
         }
         // Readers take the description of the rows from here, not from the parts.
-        let whole = table(fields, |column| column)?.1;
+        let notes = table(fields, |column| column)?.notes;
         let (files, fields) = (starts.len(), fields.clone());
         let metadata = PartsMetadata::new(files, move |number| {
             let subarray = part_of(&fields.subarray, number, MAX_PART_ROWS)?;
             let part = FieldFolder { subarray, ..fields.clone() };
-            let (columns, tiles) = (table(&part, |column| column)?.0, part.subarray.tile_rows()?);
+            let table = ParquetTable { notes: notes.clone(), ..table(&part, |column| column)? };
             let name = part_name(starts.get(number).copied().unwrap_or_default(), "parquet");
-            let (file, _) = parquet::parquet_file(&columns, tiles.as_deref(), whole.clone())?;
-            Ok((format!("{PARTS}/{name}"), file))
+            Ok((format!("{PARTS}/{name}"), table.file(&part)?))
         })?;
         Ok(Arc::new(metadata))
     });

@@ -1,4 +1,4 @@
-//! The additions to the folder of an image pyramid: `tiff/`, and the axes in `zarr/` under OME's names.
+//! The additions to the folder of an image pyramid, of TileDB-BioImaging or TileDB-SOMA: `tiff/`, and the axes in `zarr/` under OME's names.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 use tilefs_export::zarr::is_ngff;
 use tilefs_format::error::Result;
 
-use crate::domains::bioimaging::{PICTURE, Picture, TIFF, adjacent_samples, picture, picture_state};
+use crate::domains::bioimaging::{Picture, TIFF, level_of, picture, picture_state};
 use crate::domains::{Domain, GroupDomain, GroupFiles, GroupUses, GroupViews, ShownGroup};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::meta;
@@ -16,12 +16,15 @@ use crate::node::quoting::in_line;
 use crate::options::OpenOptions;
 use crate::texts::view_line;
 
-/// The domain: pyramids of TileDB-BioImaging.
+/// The domain: pyramids of TileDB-BioImaging, and multiscale images of TileDB-SOMA.
 pub const DOMAIN: Domain = Domain {
     of_group: Some(|group| Box::new(PyramidGroup { shown: group, tiff: OnceLock::new() })),
     member_form: Some(|group, array| {
-        let form = |samples| ArrayForm { samples: Some(samples), ..ArrayForm::default() };
-        Ok(adjacent_samples(group, array).map(form))
+        Ok(level_of(group, array).map(|level| ArrayForm {
+            samples: Some(level.samples).filter(|&samples| samples > 1),
+            axes: Some(level.axes),
+            ..ArrayForm::default()
+        }))
     }),
     ..Domain::NONE
 };
@@ -40,7 +43,8 @@ impl PyramidGroup {
         }
         let Some(Ok(picture)) = picture(&self.shown.group, &self.shown.options)? else { return Ok(None) };
         let mut folder = FixedFolder::new(self.shown.modified);
-        folder.add_file(PICTURE, LazyFile::new(self.shown.modified, move || Ok(picture.clone())));
+        let content = picture.content;
+        folder.add_file(picture.name, LazyFile::new(self.shown.modified, move || Ok(content.clone())));
         Ok(Some(self.tiff.get_or_init(|| Node::Folder(Arc::new(folder))).clone()))
     }
 
@@ -62,18 +66,17 @@ impl GroupDomain for PyramidGroup {
     /// The arrays have the axes under the same names as the metadata of the image.
     fn options_in_zarr(&self) -> Result<Option<Arc<OpenOptions>>> {
         let is_image = is_ngff(&meta::for_formats(&*self.shown.group.metadata()?));
-        let options = || OpenOptions { lower_case_dimensions: true, ..(*self.shown.options).clone() };
+        let options = || OpenOptions { axes_of_images: true, ..(*self.shown.options).clone() };
         Ok(is_image.then(|| Arc::new(options())))
     }
 
     fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
-        let path = format!("{TIFF}/{PICTURE}");
         match self.state() {
             Picture::NoPyramid => {}
-            Picture::Present => {
+            Picture::Present(path) => {
                 views.lines += &view_line(&path, "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL");
             }
-            Picture::LeftOut(reason, is_final) => {
+            Picture::LeftOut(path, reason, is_final) => {
                 views.lasts &= is_final;
                 views.lines += &view_line(&path, &format!("not here: {reason}"));
             }
@@ -82,10 +85,9 @@ impl GroupDomain for PyramidGroup {
     }
 
     fn describe_uses(&self, uses: &mut GroupUses, _may_open: bool) -> Result<()> {
-        let path = format!("{TIFF}/{PICTURE}");
         match self.state() {
             Picture::NoPyramid => {}
-            Picture::Present => {
+            Picture::Present(path) => {
                 uses.views += &format!(
                     "All levels of the pyramid as one OME-TIFF, for tifffile, Bio-Formats (ImageJ, QuPath) and GDAL:\n\
                      \x20   gdalinfo {path}\n\
@@ -93,7 +95,7 @@ impl GroupDomain for PyramidGroup {
                      \x20   ls zarr\n"
                 );
             }
-            Picture::LeftOut(reason, is_final) => {
+            Picture::LeftOut(path, reason, is_final) => {
                 uses.lasts &= is_final;
                 uses.views += &format!("\nThere is no {path}: {}.\n", in_line(&reason));
             }
@@ -102,11 +104,10 @@ impl GroupDomain for PyramidGroup {
     }
 
     fn describe_files(&self, files: &mut GroupFiles) {
-        let path = format!("{TIFF}/{PICTURE}");
         match self.state() {
             Picture::NoPyramid => {}
-            Picture::Present => files.files.push(json!({"path": path, "format": "OME-TIFF"})),
-            Picture::LeftOut(reason, is_final) => {
+            Picture::Present(path) => files.files.push(json!({"path": path, "format": "OME-TIFF"})),
+            Picture::LeftOut(path, reason, is_final) => {
                 files.lasts &= is_final;
                 files.not_listed.push(json!({"path": path, "reason": reason}));
             }

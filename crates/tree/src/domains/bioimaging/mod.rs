@@ -1,11 +1,11 @@
-//! `tiff/` of a group that is an image pyramid: all levels as one OME-TIFF.
+//! `tiff/` of a group that is an image pyramid of TileDB-BioImaging or TileDB-SOMA: all levels as one OME-TIFF.
 
 pub mod group;
 
 use std::sync::Arc;
 
 use tilefs_export::column::boxes::Boxes;
-use tilefs_export::pyramid::{ATTRIBUTE, Pyramid};
+use tilefs_export::pyramid::{Pyramid, PyramidLevel};
 use tilefs_export::tiff::{check_levels, ome_tiff};
 use tilefs_export::{Content, FormatResult, Unrepresentable};
 use tilefs_format::error::{Error, Result};
@@ -21,64 +21,83 @@ use crate::options::OpenOptions;
 /// The folder of the image.
 pub const TIFF: &str = "tiff";
 
-/// The image's name, after the attribute that all levels have.
-pub const PICTURE: &str = "intensity.ome.tif";
+/// The image of a pyramid.
+#[derive(Clone)]
+pub struct PyramidImage {
+    /// Its name, after the attribute that all levels have.
+    pub name: String,
+    pub content: Arc<dyn Content>,
+}
 
 /// Returns the image of a pyramid, or the reason why it cannot be one; `None` for other groups. Opens the levels, but
 /// reads no cell.
 ///
 /// # Errors
 /// Fails if the group's metadata or members cannot be read, or a level cannot be opened.
-pub fn picture(group: &Group, options: &OpenOptions) -> Result<Option<FormatResult<Arc<dyn Content>>>> {
+pub fn picture(group: &Group, options: &OpenOptions) -> Result<Option<FormatResult<PyramidImage>>> {
     let Some(pyramid) = Pyramid::of(&meta::for_formats(&*group.metadata()?)) else { return Ok(None) };
     if let Err(reason) = check_levels(&pyramid) {
         return Ok(Some(Err(reason)));
     }
     let mut levels = Vec::new();
     for level in &pyramid.levels {
-        match cells(group, &level.name, options)? {
+        match cells(group, &level.name, pyramid.attribute, options)? {
             Ok(cells) => levels.push(cells),
             Err(reason) => return Ok(Some(Err(reason))),
         }
     }
-    Ok(Some(ome_tiff(&pyramid, &levels, &group.path().shown_name())))
+    let content = ome_tiff(&pyramid, &levels, &group.path().shown_name());
+    let name = picture_name(&pyramid);
+    Ok(Some(content.map(|content| PyramidImage { name, content })))
+}
+
+fn picture_name(pyramid: &Pyramid) -> String {
+    format!("{}.ome.tif", pyramid.attribute)
 }
 
 /// Whether a group has an image of its pyramid.
 pub enum Picture {
     /// It is not a pyramid, or its metadata cannot be read.
     NoPyramid,
-    Present,
-    /// The reason why there is no image, and whether that is final.
-    LeftOut(String, bool),
+    /// The path of the image.
+    Present(String),
+    /// The path that it would have, the reason why there is none, and whether that is final.
+    LeftOut(String, String, bool),
 }
 
 /// Returns whether a group has an image.
 pub fn picture_state(group: &Group, options: &OpenOptions) -> Picture {
+    let Some(pyramid) = pyramid_of(group) else { return Picture::NoPyramid };
+    let path = format!("{TIFF}/{}", picture_name(&pyramid));
     match picture(group, options) {
         Ok(None) => Picture::NoPyramid,
-        Ok(Some(Ok(_))) => Picture::Present,
-        Ok(Some(Err(reason))) => Picture::LeftOut(reason.to_string(), true),
-        Err(_) if group.metadata().is_err() => Picture::NoPyramid,
-        Err(error) => Picture::LeftOut(error.to_string(), false),
+        Ok(Some(Ok(_))) => Picture::Present(path),
+        Ok(Some(Err(reason))) => Picture::LeftOut(path, reason.to_string(), true),
+        Err(error) => Picture::LeftOut(path, error.to_string(), false),
     }
 }
 
-/// Returns the number of samples of a pixel that are adjacent in an array, if it is a level of a pyramid, and there are
-/// several.
-pub fn adjacent_samples(group: &Group, array: &Array) -> Option<u64> {
-    if !array.schema().attributes.iter().any(|attribute| attribute.name == ATTRIBUTE) {
+/// Returns the pyramid of a group, if it is one, and its metadata can be read.
+fn pyramid_of(group: &Group) -> Option<Pyramid> {
+    Pyramid::of(&meta::for_formats(&*group.metadata().ok()?))
+}
+
+/// Returns the level of a pyramid that an array is, if it is one.
+pub fn level_of(group: &Group, array: &Array) -> Option<PyramidLevel> {
+    if array.schema().is_sparse() {
         return None;
     }
-    let pyramid = Pyramid::of(&meta::for_formats(&*group.metadata().ok()?))?;
+    let pyramid = pyramid_of(group)?;
+    if !array.schema().attributes.iter().any(|attribute| attribute.name == pyramid.attribute) {
+        return None;
+    }
     let members = group.members().ok()?;
     let member = members.iter().find(|member| member.place.path().is_some_and(|path| path == array.path()))?;
-    let level = pyramid.levels.iter().find(|level| level.name == member.name)?;
-    Some(level.samples).filter(|&samples| samples > 1)
+    pyramid.levels.into_iter().find(|level| level.name == member.name)
 }
 
 /// Returns the cells of a level, which is a member of the group.
-fn cells(group: &Group, name: &str, options: &OpenOptions) -> Result<FormatResult<Arc<dyn Boxes>>> {
+fn cells(group: &Group, name: &str, attribute: &str, options: &OpenOptions) -> Result<FormatResult<Arc<dyn Boxes>>> {
     let refused = |what: &str| Ok(Err(Unrepresentable::new(format!("its level {name} {what}"))));
     let members = group.members()?;
     let Some(path) = members.iter().find(|member| member.name == name).and_then(|member| member.place.path()) else {
@@ -91,11 +110,11 @@ fn cells(group: &Group, name: &str, options: &OpenOptions) -> Result<FormatResul
     if array.schema().is_sparse() {
         return refused("is sparse");
     }
-    let Some(number) = array.schema().attributes.iter().position(|attribute| attribute.name == ATTRIBUTE) else {
-        return refused(&format!("has no attribute {ATTRIBUTE}"));
+    let Some(number) = array.schema().attributes.iter().position(|known| known.name == attribute) else {
+        return refused(&format!("has no attribute {attribute}"));
     };
     let id = FieldId::Attribute(number);
-    let field = describe_field(id, array.schema(), ATTRIBUTE);
+    let field = describe_field(id, array.schema(), attribute);
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, _) = dense.default_selection(options.extent)?;
     Ok(Ok(Arc::new(DenseBoxes::new(Arc::new(DenseSubarray::new(dense, selection)), id, field)?)))

@@ -227,3 +227,94 @@ fn genes(count: u64) -> Column {
     let field = Field::new(TYPES[0], Datatype::UInt8).with_labels(Arc::new(labels));
     Column::fixed(field, vec![count], Arc::new(Repeat::zeros(count)))
 }
+
+#[cfg(test)]
+mod tests {
+    use tilefs_reader::array::{Context, TimeWindow};
+    use tilefs_storage::LocalStorage;
+
+    use super::*;
+
+    /// Bytes of text in a full block of gzip, and of the block around them.
+    const TEXT: usize = 0xff00;
+    const AROUND: usize = 18 + 5 + 8;
+
+    /// The empty block at the end of a file.
+    const END: [u8; 28] =
+        [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    fn folder(path: &str) -> Arc<dyn Folder> {
+        let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 64 << 20, 1, None));
+        let place = tilefs_fixtures::corpus().join("real/pbmc_soma");
+        let experiment = Arc::new(Group::open(context, &place.as_path().into(), TimeWindow::until(u64::MAX)));
+        let all = CellRangerFolders::new(experiment, Cut::default(), SystemTime::UNIX_EPOCH);
+        let mut folder: Arc<dyn Folder> = Arc::new(all);
+        for name in path.split('/') {
+            let Some(Node::Folder(inner)) = folder.lookup(name).unwrap() else { panic!("{name} is no folder") };
+            folder = inner;
+        }
+        folder
+    }
+
+    fn bytes(folder: &dyn Folder, name: &str) -> Vec<u8> {
+        let Some(Node::File(file)) = folder.lookup(name).unwrap() else { panic!("{name} is no file") };
+        let content = file.open().unwrap();
+        let mut bytes = vec![0; content.len() as usize];
+        content.read_at(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    /// Returns the text of stored blocks of gzip; checks every other byte but the checksums.
+    fn text_of_blocks(mut file: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        while file != END {
+            let (head, rest) = file.split_at(18);
+            assert_eq!(&head[..16], &END[..16]);
+            let size = usize::from(u16::from_le_bytes([head[16], head[17]])) + 1;
+            let (block, next) = rest.split_at(size - 18);
+            let length = u16::from_le_bytes([block[1], block[2]]);
+            // The last and only block of its stream, stored: its length, and the complement.
+            assert_eq!((block[0], u16::from_le_bytes([block[3], block[4]])), (1, !length));
+            assert_eq!(size, usize::from(length) + AROUND);
+            let stored = &block[5..5 + usize::from(length)];
+            assert!(stored.len() == TEXT || next == END, "only the last block is shorter");
+            assert_eq!(block[block.len() - 4..], u32::from(length).to_le_bytes());
+            text.extend_from_slice(stored);
+            file = next;
+        }
+        text
+    }
+
+    #[test]
+    fn files_are_stored_blocks_of_the_plain_texts() {
+        let (compressed, plain) = (folder("RNA"), folder("RNA/plain"));
+        for (new, old) in
+            [("matrix.mtx.gz", "matrix.mtx"), ("barcodes.tsv.gz", "barcodes.tsv"), ("features.tsv.gz", "genes.tsv")]
+        {
+            let (file, text) = (bytes(&*compressed, new), bytes(&*plain, old));
+            assert_eq!(file.len(), text.len() + text.len().div_ceil(TEXT) * AROUND + END.len(), "{new}");
+            assert!(text_of_blocks(&file) == text, "{new}");
+        }
+    }
+
+    #[test]
+    fn the_matrix_has_a_row_for_each_feature_and_a_column_for_each_barcode() {
+        let plain = folder("RNA/plain");
+        let text = |name| String::from_utf8(bytes(&*plain, name)).unwrap();
+        let (matrix, barcodes, genes) = (text("matrix.mtx"), text("barcodes.tsv"), text("genes.tsv"));
+        let mut lines = matrix.lines();
+        let header = lines.next().unwrap();
+        assert!(header.starts_with("%%MatrixMarket matrix coordinate ") && header.ends_with(" general"), "{header}");
+        let numbers = |line: &str| line.split_whitespace().map(|word| word.parse::<f64>().unwrap()).collect::<Vec<_>>();
+        let sizes = numbers(lines.find(|line| !line.starts_with('%')).unwrap());
+        let cells: Vec<Vec<f64>> = lines.map(numbers).collect();
+        assert_eq!(sizes, [genes.lines().count() as f64, barcodes.lines().count() as f64, cells.len() as f64]);
+        assert!(cells.iter().all(|cell| (1.0..=sizes[0]).contains(&cell[0]) && (1.0..=sizes[1]).contains(&cell[1])));
+        assert!(
+            cells.is_sorted_by(|one, next| (one[1], one[0]) < (next[1], next[0])),
+            "cells are not sorted by column"
+        );
+        assert!(genes.lines().all(|line| line.split('\t').count() == 3 && line.ends_with("\tGene Expression")));
+        assert!(barcodes.lines().all(|line| !line.is_empty() && !line.contains('\t')));
+    }
+}

@@ -1,0 +1,81 @@
+//! `text/cells.geojsonl`: the table as a feature of GeoJSON per row, for arrays with geometries.
+//!
+//! Coordinates are in the array's own system. Readers of GeoJSON take them for degrees of longitude and latitude.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tilefs_export::column::computed::Notation;
+use tilefs_export::{Unrepresentable, text};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+
+use crate::cells::FieldId;
+use crate::fields::table_notes::take_geometries;
+use crate::fields::{FieldFolder, xattrs};
+use crate::node::lazy::LazyFile;
+use crate::node::listing::Sizing;
+use crate::views::json_lines::is_within_doubles;
+use crate::views::tables::{columns_with_fields, forward_by_rows, measured_table, no_tables};
+use crate::views::view::{Add, Job, Shown, View};
+
+/// The table as lines of GeoJSON.
+pub static GEOJSON: View = View {
+    name: "GeoJSON lines",
+    folder: "text",
+    files: &["cells.geojsonl"],
+    media_type: "application/x-ndjson",
+    reader: "a feature of GeoJSON per row: GDAL (GeoJSONSeq), GeoPandas, jq",
+    job: Some(Job::new(20, "Features: GDAL, QGIS")),
+    holds_values: true,
+    shown: Shown::With("geojson"),
+    fits: |fields| if may_have_geometries(fields) { Ok(()) } else { Err("it has no geometries".to_owned()) },
+    add: Add::OfArray(|builder, fields| {
+        if may_have_geometries(fields) {
+            let listing = fields.listing_if(GEOJSON.is_shown(&fields.shown), Sizing::Cells);
+            builder.add_with("cells.geojsonl", &GEOJSON, None, file(fields), listing);
+        }
+    }),
+    ..View::PLAIN
+};
+
+/// Returns whether the schema allows geometries: it has well-known binary, or dimensions as GDAL or TileDB-SOMA give them
+/// to points. Only the metadata show whether it has them.
+fn may_have_geometries(fields: &FieldFolder) -> bool {
+    if no_tables(fields).is_err() {
+        return false;
+    }
+    let schema = fields.schema();
+    let is_geometry = |datatype, name: &str| match datatype {
+        Datatype::GeomWkb => true,
+        Datatype::Blob | Datatype::UInt8 => name == "wkb_geometry",
+        _ => false,
+    };
+    let mut attributes = schema.attributes.iter().filter(|attribute| attribute.is_variable());
+    let floats = schema.dimensions.iter().filter(|dimension| dimension.datatype == Datatype::Float64);
+    let names: HashSet<&str> = schema.dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
+    attributes.any(|attribute| is_geometry(attribute.datatype, &attribute.name))
+        || floats.count() > 1 && (names.contains("_X") && names.contains("_Y") || names.contains("soma_joinid"))
+}
+
+fn file(fields: &FieldFolder) -> LazyFile {
+    let (from_front, described) = (fields.clone(), fields.clone());
+    let file = fields.file(|fields| Ok(Arc::new(measured_table(fields, "GeoJSON lines", table(fields)?)?)));
+    let forward = move || forward_by_rows(&from_front, |fields, _| Ok(Box::new(text::forward(table(fields)?))));
+    file.with_forward(forward).described_by(move || xattrs::of_table(&described))
+}
+
+fn table(fields: &FieldFolder) -> Result<Arc<text::Table>> {
+    let with_fields = columns_with_fields(fields, Notation::Texts)?;
+    let is_exact = |id: &FieldId| is_within_doubles(fields, *id);
+    let exact: HashSet<String> = with_fields
+        .iter()
+        .filter(|(id, _)| id.as_ref().is_some_and(is_exact))
+        .map(|(_, column)| column.field.name.clone())
+        .collect();
+    let mut columns = with_fields.into_iter().map(|(_, column)| column).collect();
+    let geometries = take_geometries(fields, &mut columns);
+    let geometries = geometries.ok_or_else(|| Unrepresentable::new("the metadata name no geometries"))?;
+    let is_exact = |number: usize| columns.get(number).is_some_and(|column| exact.contains(&column.field.name));
+    Ok(text::geojson_lines(&geometries, &columns, is_exact)?.table)
+}

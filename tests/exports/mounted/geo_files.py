@@ -1,0 +1,192 @@
+"""GeoPandas, pyarrow, DuckDB and GDAL open the geometries of mounted arrays, stored as GDAL's vector driver and TileDB-SOMA
+store them: all equal those that libtiledb reads, and readers of a region skip the row groups elsewhere."""
+
+import json
+import sys
+
+import numpy as np
+import tiledb
+
+FEATURES = 200_000
+REGION = (10.0, 20.0, 14.0, 26.0)
+SPACE = json.dumps([{"name": "x", "unit": None}, {"name": "y", "unit": None}])
+random = np.random.default_rng(51)
+
+
+def create(name, dims, attrs, metadata, cells, **options):
+    tiledb.Array.create(name, tiledb.ArraySchema(tiledb.Domain(*dims), attrs, sparse=True, capacity=10_000, **options))
+    with tiledb.open(name, "w") as array:
+        array[tuple(cells.pop(dim.name) for dim in dims)] = cells
+        for key, value in metadata.items():
+            array.meta[key] = value
+
+
+def of_bytes(values):
+    cells = np.empty(len(values), "O")
+    cells[:] = list(values)
+    return cells
+
+
+def layer(name, count, damaged=(), **metadata):
+    """Writes boxes as GDAL writes a layer: the dimensions are the centres of the envelopes. Of damaged geometries, the end is
+    missing."""
+    import pyproj
+    import shapely
+
+    low = np.stack([random.uniform(-170, 160, count), random.uniform(-80, 70, count)])
+    high = low + random.uniform(0, 3, (2, count))
+    shapes = shapely.box(*low, *high)
+    shapes[::7] = shapely.linestrings(np.stack([low.T, high.T], axis=1)[::7])
+    shapes[::9] = shapely.multipolygons([[shape] for shape in shapely.box(*low, *high)[::9]])
+    pads = (high - low) / 2
+    extent = dict(zip(("MINX", "MINY", "MAXX", "MAXY"), (*low.min(axis=1), *high.max(axis=1))))
+    of_gdal = {"dataset_type": "geometry", "GEOMETRY_ATTRIBUTE_NAME": "wkb_geometry", "FID_ATTRIBUTE_NAME": "FID", "FEATURE_COUNT": count,
+               "PAD_X": float(pads[0].max()), "PAD_Y": float(pads[1].max()), "GeometryType": "Unknown", "CRS": pyproj.CRS(4326).to_json(),
+               **{f"LAYER_EXTENT_{side}": float(value) for side, value in extent.items()}}
+    dims = [tiledb.Dim(axis, domain, 18.0, dtype="f8") for axis, domain in (("_X", (-360.0, 360.0)), ("_Y", (-90.0, 90.0)))]
+    attrs = [tiledb.Attr("FID", dtype="i8"), tiledb.Attr("wkb_geometry", dtype="blob", var=True), tiledb.Attr("name", dtype="U0", var=True)]
+    cells = {"_X": low[0] + pads[0], "_Y": low[1] + pads[1], "FID": np.arange(count), "wkb_geometry": of_bytes(shapely.to_wkb(shapes)),
+             "name": of_bytes([f"feature \"{number}\"" for number in range(count)])}
+    for number in damaged:
+        cells["wkb_geometry"][number] = cells["wkb_geometry"][number][:-1]
+    create(name, dims, attrs, {**of_gdal, **metadata}, cells, allows_duplicates=True)
+
+
+def make():
+    import shapely
+
+    layer("layer", FEATURES)
+    # Another program has added features, of which GDAL's bounds tell nothing.
+    layer("foreign", 50, FEATURE_COUNT=49, PAD_X=0.0)
+    layer("damaged", 50, damaged=[7])
+    dims = [tiledb.Dim(axis, (-1e6, 1e6), 1e5, dtype="f8") for axis in ("_X", "_Y", "_Z")]
+    cells = {axis: random.uniform(-1000, 1000, 500) for axis in ("_X", "_Y", "_Z")}
+    create("points", dims, [tiledb.Attr("FID", dtype="i8")], {"dataset_type": "geometry"}, {**cells, "FID": np.arange(500)})
+    dims = [tiledb.Dim(axis, (-1e308, 1e308), 100.0, dtype="f8") for axis in ("x", "y")] + [tiledb.Dim("soma_joinid", (0, 1000), 50, dtype="i8")]
+    cells = {"x": random.uniform(0, 100, 60), "y": random.uniform(0, 100, 60), "soma_joinid": np.arange(60), "n": np.arange(60)}
+    create("cloud", dims, [tiledb.Attr("n", dtype="i8")], {"soma_object_type": "SOMAPointCloudDataFrame", "soma_coordinate_space": SPACE}, cells)
+    ends = [f"tiledb__internal__{axis}__{end}" for end in ("min", "max") for axis in "xy"]
+    dims = [tiledb.Dim(end, (-1e308, 1e308), 2048.0, dtype="f8") for end in ends] + [tiledb.Dim("soma_joinid", (0, 1000), 50, dtype="i8")]
+    low = random.uniform(0, 100, (2, 40))
+    high = low + random.uniform(1, 5, (2, 40))
+    shapes = of_bytes(shapely.to_wkb(shapely.box(*low, *high)))
+    cells = {**dict(zip(ends, (*low, *high))), "soma_joinid": np.arange(40), "soma_geometry": shapes, "FID": np.arange(40)}
+    attrs = [tiledb.Attr("soma_geometry", dtype="wkb", var=True), tiledb.Attr("FID", dtype="i8")]
+    create("shapes", dims, attrs, {"soma_object_type": "SOMAGeometryDataFrame", "soma_coordinate_space": SPACE}, cells)
+    print("layer foreign damaged points cloud shapes")
+
+
+def stored(name):
+    """Returns the geometries that libtiledb reads, by the number of their feature."""
+    import shapely
+
+    with tiledb.open(name) as array:
+        cells = array[:]
+    number = next(key for key in ("FID", "n") if key in cells)
+    if name in ("points", "cloud"):
+        axes = [axis for axis in ("_X", "_Y", "_Z", "x", "y") if axis in cells]
+        shapes = shapely.points(np.stack([cells[axis] for axis in axes], axis=1))
+    else:
+        geometry = next(key for key in cells if "geometry" in key)
+        shapes = shapely.from_wkb([np.asarray(cell).tobytes() for cell in cells[geometry]])
+    return dict(zip(cells[number].tolist(), shapes))
+
+
+def same(found, expected, where):
+    assert found.keys() == expected.keys(), f"{where}: {len(found)} of {len(expected)}"
+    assert all(shape.equals_exact(expected[number], 0) and shape.has_z == expected[number].has_z for number, shape in found.items()), where
+
+
+def is_near(shape, region):
+    xmin, ymin, xmax, ymax = shape.bounds
+    return xmin <= region[2] and xmax >= region[0] and ymin <= region[3] and ymax >= region[1]
+
+
+def check_bounds(path, description):
+    """Checks that the boxes are those of the geometries, and that the bounds of row groups hold; returns how many row groups have
+    bounds."""
+    import pyarrow.parquet
+    import shapely
+
+    file, counted = pyarrow.parquet.ParquetFile(path), 0
+    assert description["covering"]["bbox"] == {side: ["bbox", side] for side in ("xmin", "ymin", "xmax", "ymax")}
+    for group in range(file.num_row_groups):
+        rows = file.read_row_group(group)
+        boxes = np.stack([rows["bbox"].combine_chunks().field(side).to_numpy() for side in ("xmin", "ymin", "xmax", "ymax")], axis=1)
+        assert (boxes == shapely.bounds(shapely.from_wkb(rows[description["name"]].to_pylist()))).all(), path
+        facts = file.metadata.row_group(group)
+        columns = {facts.column(number).path_in_schema: facts.column(number) for number in range(facts.num_columns)}
+        for number, side in enumerate(("xmin", "ymin", "xmax", "ymax")):
+            known = columns[f"bbox.{side}"].statistics
+            if known is not None and known.has_min_max:
+                assert known.min <= boxes[:, number].min() and boxes[:, number].max() <= known.max, f"{path} {group} {side}"
+                counted += 1
+    return counted // 4
+
+
+def check():
+    import geopandas
+    import pyarrow.dataset
+    import pyarrow.parquet
+    import shapely
+
+    has = {}
+    for name in "layer", "foreign", "points", "cloud", "shapes":
+        path, expected = f"mnt_{name}/parquet/cells.parquet", stored(name)
+        number = "n" if name == "cloud" else "FID"
+        geo = json.loads(pyarrow.parquet.read_schema(path).metadata[b"geo"])
+        assert geo["version"] == "1.1.0"
+        [(column, description)] = geo["columns"].items()
+        assert geo["primary_column"] == column
+        has[name] = check_bounds(path, {"name": column, **description})
+        whole = geopandas.read_parquet(path)
+        same(dict(zip(whole[number], whole.geometry)), expected, path)
+        all_bounds = shapely.total_bounds(list(expected.values())).tolist()
+        if name == "points":
+            assert [description["bbox"][place] for place in (0, 1, 3, 4)] == all_bounds and description["geometry_types"] == ["Point Z"]
+        else:
+            assert description.get("bbox") == (None if name == "foreign" else all_bounds), description
+        assert whole.crs is None or whole.crs == "EPSG:4326", whole.crs
+        region = REGION if name in ("layer", "foreign") else (-50.0, 20.0, 60.0, 60.0)
+        near = geopandas.read_parquet(path, bbox=region)
+        same(dict(zip(near[number], near.geometry)), {key: shape for key, shape in expected.items() if is_near(shape, region)}, f"{path} {region}")
+        lines = geopandas.read_file(f"GeoJSONSeq:mnt_{name}/text/cells.geojsonl", columns=[number]) if name != "layer" else None
+        if lines is not None:
+            same(dict(zip(map(int, lines[number]), lines.geometry)), expected, f"{name} GeoJSON")
+    assert has["foreign"] == 0 and min(has[name] for name in has if name != "foreign") > 0, has
+
+    # A geometry that cannot be read makes no other column unreadable.
+    columns = ["FID", "name", "wkb_geometry"]
+    assert len(pyarrow.parquet.read_table("mnt_damaged/parquet/cells.parquet", columns=columns)) == 50
+    for wrong in (lambda: pyarrow.parquet.read_table("mnt_damaged/parquet/cells.parquet"), lambda: open("mnt_damaged/text/cells.geojsonl").read()):
+        try:
+            wrong()
+        except OSError:
+            continue
+        raise AssertionError("a damaged geometry is no error")
+
+    # Readers of a region skip the row groups that are elsewhere.
+    field = lambda side: pyarrow.dataset.field("bbox", side)
+    nearby = (field("xmin") <= REGION[2]) & (field("xmax") >= REGION[0]) & (field("ymin") <= REGION[3]) & (field("ymax") >= REGION[1])
+    [fragment] = pyarrow.dataset.dataset("mnt_layer/parquet/cells.parquet").get_fragments()
+    everywhere, here = (len(fragment.split_by_row_group(condition)) for condition in (None, nearby))
+    assert 0 < here < everywhere, f"{here} of {everywhere} row groups"
+    lines = [json.loads(line) for line in open("mnt_layer/text/cells.geojsonl")]
+    found = {line["properties"]["FID"]: shapely.geometry.shape(line["geometry"]) for line in lines}
+    same({int(key): shape for key, shape in found.items()}, stored("layer"), "layer GeoJSON")
+    assert lines[5]["type"] == "Feature" and lines[5]["properties"]["name"].startswith('feature "')
+    part = [json.loads(line) for line in open("mnt_layer/slice/_X=10..14,_Y=20..26/text/cells.geojsonl")]
+    assert 0 < len(part) < len(lines) and all(10 <= line["properties"]["_X"] <= 14 for line in part)
+
+
+def query():
+    """Asks DuckDB for a region, by the boxes."""
+    import duckdb
+
+    condition = "bbox.xmin <= 14 and bbox.xmax >= 10 and bbox.ymin <= 26 and bbox.ymax >= 20"
+    found = duckdb.sql(f"select FID from 'mnt_layer/parquet/cells.parquet' where {condition}").fetchall()
+    expected = {number for number, shape in stored("layer").items() if is_near(shape, REGION)}
+    assert {number for number, in found} == expected and expected
+
+
+{"make": make, "check": check, "query": query}[sys.argv[1]]()
