@@ -6,6 +6,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::{Range, Scalar};
+use tilefs_tree::select::calendar::Calendar;
 use tilefs_tree::select::{Addressing, DimensionBounds, dense, sparse};
 
 fn main() {
@@ -22,7 +23,15 @@ fn text(ranges: usize) -> String {
 fn bounds() -> [DimensionBounds; 1] {
     let range = Some(Range { low: Scalar::Unsigned(0), high: Scalar::Unsigned(1 << 40) });
     let (domain, limit, shown) = (range.clone(), range.clone(), range);
-    [DimensionBounds { name: "x".to_owned(), datatype: Datatype::UInt64, domain, limit, shown, labels: Vec::new() }]
+    [DimensionBounds {
+        name: "x".to_owned(),
+        datatype: Datatype::UInt64,
+        domain,
+        limit,
+        shown,
+        labels: Vec::new(),
+        calendar: Calendar::default(),
+    }]
 }
 
 #[divan::bench(args = RANGES)]

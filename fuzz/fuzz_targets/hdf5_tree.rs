@@ -111,7 +111,9 @@ fn dataset(choices: &mut Choices<'_>, lengths: &mut Vec<u64>) -> Option<Dataset>
     let mut made = Dataset::new(datatype, dataspace);
     match choices.byte() % 4 {
         // The elements of a chunked dataset of variable length are more than its shape tells.
-        0 if !is_variable => made = made.chunked(choices.numbers()),
+        0 if !is_variable => {
+            made = made.chunked(choices.numbers()).unlimited((0..usize::from(choices.byte() % 3)).collect());
+        }
         1 => made = made.fill_value((0..choices.byte() % 9).collect()),
         2 => made = made.unwritten(),
         _ => {}

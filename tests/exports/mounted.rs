@@ -239,7 +239,10 @@ fn xarray_selects_by_the_only_dimension_of_a_sparse_array() {
 
 #[test]
 fn xarray_sees_one_dataset_in_a_group_of_tiledb_cf() {
-    made_and_looked_at("dataset_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, h5py, tiledb", "check")]);
+    let readers = "numpy, xarray, zarr, netCDF4, h5py, tiledb";
+    let joining = ["ncrcat", "cdo"].into_iter().filter(|program| has(program)).map(|program| (readers, program));
+    let ways: Vec<(&str, &str)> = [(readers, "check")].into_iter().chain(joining).collect();
+    made_and_looked_at("dataset_files.py", "numpy, tiledb", &ways);
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl Attribute {
     pub(crate) fn encode(&self, name: &str, address: &dyn Fn(ObjectId) -> u64, heap: &mut AttributeHeap) -> Vec<u8> {
         let (mut datatype, mut dataspace) = (Vec::new(), Vec::new());
         self.datatype.encode(&mut datatype);
-        self.dataspace.encode(&mut dataspace);
+        self.dataspace.encode(&[], &mut dataspace);
         let mut out = Vec::new();
         // Version 3, no shared types.
         out.extend([3, 0]);

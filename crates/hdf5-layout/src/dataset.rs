@@ -12,6 +12,8 @@ pub struct Dataset {
     pub(crate) datatype: Datatype,
     pub(crate) dataspace: Dataspace,
     pub(crate) chunk_shape: Option<Vec<u64>>,
+    /// The axes without a maximum length.
+    pub(crate) unlimited: Vec<usize>,
     pub(crate) fill_value: Option<Vec<u8>>,
     pub(crate) heap: Option<HeapPlan>,
     /// Whether no element was ever written.
@@ -29,6 +31,7 @@ impl Dataset {
             datatype,
             dataspace,
             chunk_shape: None,
+            unlimited: Vec::new(),
             fill_value: None,
             heap: None,
             is_unwritten: false,
@@ -43,6 +46,12 @@ impl Dataset {
     #[must_use]
     pub fn chunked(self, chunk_shape: Vec<u64>) -> Self {
         Dataset { chunk_shape: Some(chunk_shape), ..self }
+    }
+
+    /// Declares that the dataset can grow along these axes without limit. Only chunked datasets can.
+    #[must_use]
+    pub fn unlimited(self, axes: Vec<usize>) -> Self {
+        Dataset { unlimited: axes, ..self }
     }
 
     /// Sets the value of unwritten elements, as the bytes of one element.
@@ -69,6 +78,12 @@ impl Dataset {
         let elements = self.dataspace.elements()?;
         if let Some(chunk_shape) = &self.chunk_shape {
             check_chunks(self.dataspace.shape(), chunk_shape, size)?;
+        } else if !self.unlimited.is_empty() {
+            return Err(Problem::Chunk { reason: "none, in a dataset that can grow" });
+        }
+        let rank = self.dataspace.shape().len();
+        if self.unlimited.iter().any(|axis| *axis >= rank) {
+            return Err(Problem::Rank { rank, wanted: "more than the number of each axis that can grow" });
         }
         if let Some(fill_value) = &self.fill_value {
             let (bytes, wanted) = (fill_value.len() as u64, u64::from(size));
@@ -171,6 +186,14 @@ mod tests {
         assert_eq!(dataset(&[1 << 30], &[(1 << 30) - 1]).check(), Ok(()));
         let scalar = Dataset::new(Datatype::signed(4), Dataspace::Scalar).chunked(vec![]);
         assert!(scalar.check().is_err());
+    }
+
+    #[test]
+    fn only_axes_in_chunks_can_grow() {
+        assert_eq!(dataset(&[5, 7], &[1, 7]).unlimited(vec![0]).check(), Ok(()));
+        assert!(dataset(&[5, 7], &[1, 7]).unlimited(vec![2]).check().is_err());
+        let contiguous = Dataset::new(Datatype::signed(4), Dataspace::vector(5)).unlimited(vec![0]);
+        assert!(contiguous.check().is_err());
     }
 
     #[test]

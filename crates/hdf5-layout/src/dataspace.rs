@@ -43,17 +43,21 @@ impl Dataspace {
         }
     }
 
-    /// Appends the Dataspace message of a checked dataspace.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the Dataspace message of a checked dataspace, which can grow along the axes with the numbers in `unlimited`.
+    pub(crate) fn encode(&self, unlimited: &[usize], out: &mut Vec<u8>) {
         let kind = match self {
             Dataspace::Scalar => 0,
             Dataspace::Simple(_) => 1,
             Dataspace::Null => 2,
         };
         let shape = self.shape();
-        // Version, dimensionality, flags: no maximum sizes, so they equal the current ones.
-        out.extend([2, shape.len() as u8, 0, kind]);
+        // Version, dimensionality, flags: without maximum sizes, they equal the current ones.
+        out.extend([2, shape.len() as u8, u8::from(!unlimited.is_empty()), kind]);
         out.extend(shape.iter().flat_map(|length| length.to_le_bytes()));
+        if !unlimited.is_empty() {
+            let most = |(axis, length)| if unlimited.contains(&axis) { u64::MAX } else { length };
+            out.extend(shape.iter().copied().enumerate().map(most).flat_map(u64::to_le_bytes));
+        }
     }
 }
 
@@ -84,7 +88,12 @@ mod tests {
     #[test]
     fn encodes_the_second_version() {
         let mut out = Vec::new();
-        Dataspace::Simple(vec![3, 258]).encode(&mut out);
-        assert_eq!(out, [2, 2, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
+        let space = Dataspace::Simple(vec![3, 258]);
+        space.encode(&[], &mut out);
+        let lengths = [3, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0];
+        assert_eq!(out, [&[2, 2, 0, 1], &lengths[..]].concat());
+        out.clear();
+        space.encode(&[0], &mut out);
+        assert_eq!(out, [&[2, 2, 1, 1], &lengths[..], &[0xff; 8], &lengths[8..]].concat());
     }
 }

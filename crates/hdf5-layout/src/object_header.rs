@@ -168,7 +168,7 @@ fn attribute_info(attributes: usize, heap: u64, names: u64) -> Message {
 
 fn dataset_messages(dataset: &Dataset, storage: u64) -> Result<Vec<Message>, Problem> {
     let (mut dataspace, mut datatype) = (Vec::new(), Vec::new());
-    dataset.dataspace.encode(&mut dataspace);
+    dataset.dataspace.encode(&dataset.unlimited, &mut dataspace);
     dataset.datatype.encode(&mut datatype);
     // Fill Value: version 2; space is allocated early, incrementally for chunks, or late if nothing was written; fill
     // values are written if set.

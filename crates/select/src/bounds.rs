@@ -9,7 +9,10 @@ use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
 use tilefs_format::time_text;
+use tilefs_format::time_unit::TimeUnit;
 use tilefs_storage::percent;
+
+use super::calendar::Calendar;
 
 /// The meaning of the numbers in a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct DimensionBounds {
     pub shown: Option<Range>,
     /// Labels by which its cells can also be selected.
     pub labels: Vec<SelectableLabel>,
+    /// The calendar of dates.
+    pub calendar: Calendar,
 }
 
 impl DimensionBounds {
@@ -56,6 +61,7 @@ impl DimensionBounds {
                 shown: limit.clone(),
                 limit,
                 labels: Vec::new(),
+                calendar: Calendar::Gregorian,
             }
         });
         bounds.collect()
@@ -74,9 +80,29 @@ impl DimensionBounds {
     /// Returns the selectable range as a user would type it.
     pub(super) fn valid(&self) -> String {
         match &self.limit {
-            Some(limit) => range_text(self.datatype, limit),
+            Some(limit) => format!("{}..{}", self.coordinate_text(&limit.low), self.coordinate_text(&limit.high)),
             None => "any text".to_owned(),
         }
+    }
+
+    /// Formats a coordinate as [`coordinate_text`] does, dates in their calendar.
+    pub(super) fn coordinate_text(&self, coordinate: &Scalar) -> String {
+        let text = coordinate_text(self.datatype, coordinate);
+        let (Scalar::Signed(count), Some((_, clock))) = (coordinate, text.split_once('T')) else { return text };
+        let Some(ticks) = self.datatype.time_unit().and_then(TimeUnit::per_second) else { return text };
+        if self.calendar == Calendar::Gregorian {
+            return text;
+        }
+        let days = i128::from(*count).div_euclid(i128::from(ticks) * 86_400);
+        let (year, month, day) = self.calendar.date(days);
+        let sign = if year < 0 {
+            "-"
+        } else if year > 9999 {
+            "%2B"
+        } else {
+            ""
+        };
+        format!("{sign}{:04}-{month:02}-{day:02}T{clock}", year.unsigned_abs())
     }
 }
 

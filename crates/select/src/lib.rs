@@ -25,6 +25,7 @@
 )]
 
 pub mod bounds;
+pub mod calendar;
 pub mod error;
 mod labels;
 mod meaning;

@@ -2,7 +2,7 @@
 
 use tilefs_format::scalar::Scalar;
 
-use super::bounds::{Addressing, DimensionBounds, coordinate_text, scalar};
+use super::bounds::{Addressing, DimensionBounds, scalar};
 use super::error::{Result, explain};
 use super::progression::Progression;
 use super::ranges::Selected;
@@ -48,7 +48,7 @@ fn select(selection: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Re
 }
 
 fn progression(one: Progression, bounds: &DimensionBounds) -> String {
-    let text = |value: i128| coordinate_text(bounds.datatype, &scalar(bounds.datatype, value));
+    let text = |value: i128| bounds.coordinate_text(&scalar(bounds.datatype, value));
     match (one.count, one.step) {
         (1, _) => text(one.first),
         (_, 1) => format!("{}..{}", text(one.first), text(one.last())),
@@ -57,7 +57,7 @@ fn progression(one: Progression, bounds: &DimensionBounds) -> String {
 }
 
 fn range(low: Option<&Scalar>, high: Option<&Scalar>, bounds: &DimensionBounds) -> String {
-    let text = |end: Option<&Scalar>| end.map(|end| coordinate_text(bounds.datatype, end)).unwrap_or_default();
+    let text = |end: Option<&Scalar>| end.map(|end| bounds.coordinate_text(end)).unwrap_or_default();
     match (low, high) {
         (Some(low), Some(high)) if low == high => text(Some(low)),
         _ => format!("{}..{}", text(low), text(high)),

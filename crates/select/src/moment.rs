@@ -10,9 +10,10 @@
 //!   are allowed.
 //! * Both: a count of the dimension's unit with NumPy's name of it, since 1970 or midnight: `19753D`, `-5ms`.
 
-use tilefs_format::calendar;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::time_unit::TimeUnit;
+
+use crate::calendar::Calendar;
 
 /// Counts saturate here, far outside any domain.
 pub const SATURATED: i128 = 1 << 100;
@@ -27,12 +28,20 @@ const ATTO: i128 = 1_000_000_000_000_000_000;
 /// # Errors
 /// The reason, as part of a sentence.
 pub fn parse(datatype: Datatype, text: &str) -> Result<(i128, i128), String> {
+    parse_in(Calendar::Gregorian, datatype, text)
+}
+
+/// Does the same as [`parse`] for dates of any calendar.
+///
+/// # Errors
+/// The reason, as part of a sentence.
+pub fn parse_in(calendar: Calendar, datatype: Datatype, text: &str) -> Result<(i128, i128), String> {
     let unit = datatype.time_unit().unwrap_or(TimeUnit::Attosecond);
     if let Some(count) = count(text, unit)? {
         return Ok((count, count));
     }
     let (low, high) = match datatype.is_datetime() {
-        true => date(text)?.in_unit(unit),
+        true => date(text, calendar)?.in_unit(unit, calendar),
         false => time(text, unit)?,
     };
     Ok((low.clamp(-SATURATED, SATURATED), high.clamp(-SATURATED, SATURATED)))
@@ -94,20 +103,20 @@ enum Span {
 
 impl Span {
     /// Returns the numbers of the first and the last unit that overlap the span.
-    fn in_unit(&self, unit: TimeUnit) -> (i128, i128) {
+    fn in_unit(&self, unit: TimeUnit, calendar: Calendar) -> (i128, i128) {
         if unit <= TimeUnit::Month {
             let (year, first, last) = match *self {
                 Span::Year(year) => (year, 0, 11),
                 Span::Month(year, month) => (year, month, month),
                 Span::Day(_) | Span::Moments(..) => {
-                    let (year, month) = year_and_month(self.days().0);
-                    (year, month, month)
+                    let (year, month, _) = calendar.date(self.days(calendar).0);
+                    (year, month - 1, month - 1)
                 }
             };
             let years = year - 1970;
             return if unit == TimeUnit::Year { (years, years) } else { (years * 12 + first, years * 12 + last) };
         }
-        let (first, last) = self.days();
+        let (first, last) = self.days(calendar);
         match (unit, self) {
             (TimeUnit::Week, _) => (first.div_euclid(7), last.div_euclid(7)),
             (TimeUnit::Day, _) => (first, last),
@@ -121,10 +130,10 @@ impl Span {
     }
 
     /// Returns the first and last day.
-    fn days(&self) -> (i128, i128) {
+    fn days(&self, calendar: Calendar) -> (i128, i128) {
         match *self {
-            Span::Year(year) => (first_day(year, 0), first_day(year + 1, 0) - 1),
-            Span::Month(year, month) => (first_day(year, month), first_day(year, month + 1) - 1),
+            Span::Year(year) => (calendar.first_day(year, 0), calendar.first_day(year + 1, 0) - 1),
+            Span::Month(year, month) => (calendar.first_day(year, month), calendar.first_day(year, month + 1) - 1),
             Span::Day(day) => (day, day),
             Span::Moments(first, last) => {
                 (first.seconds.div_euclid(SECONDS_OF_DAY), last.seconds.div_euclid(SECONDS_OF_DAY))
@@ -133,33 +142,9 @@ impl Span {
     }
 }
 
-/// Days in 400 years, the period of the calendar.
-const DAYS_OF_CYCLE: i128 = 146_097;
-
-/// Returns the first day of a month (0 to 12) of any year, counted from 1970.
-fn first_day(year: i128, month: i128) -> i128 {
-    let (cycles, year) = (year.div_euclid(400), year.rem_euclid(400));
-    // The year is now between 0 and 399, so the result is small.
-    let days = calendar::days_of_months(((year - 1970) * 12 + month) as i64).unwrap_or_default();
-    cycles * DAYS_OF_CYCLE + i128::from(days)
-}
-
-/// Returns the day since 1970 of a date whose month and day count from 1; `None` if there is no such day.
-pub fn day(year: i128, month: i128, day: i128) -> Option<i128> {
-    let first = (1..=12).contains(&month).then(|| first_day(year, month - 1))?;
-    (day >= 1 && first + day <= first_day(year, month)).then(|| first + day - 1)
-}
-
-/// Returns the year and the month (from 0) of a day since 1970.
-fn year_and_month(day: i128) -> (i128, i128) {
-    let (cycles, day) = (day.div_euclid(DAYS_OF_CYCLE), day.rem_euclid(DAYS_OF_CYCLE));
-    let (year, month, _) = calendar::civil(day as i64);
-    (cycles * 400 + i128::from(year), i128::from(month) - 1)
-}
-
 const DATE: &str = "not a date; write 2024, 2024-01, 2024-01-31 or 2024-01-31T10:15:00.5";
 
-fn date(text: &str) -> Result<Span, String> {
+fn date(text: &str, calendar: Calendar) -> Result<Span, String> {
     let mut rest = Scanner { text };
     let sign = rest.sign();
     let digits = rest.digits();
@@ -177,6 +162,9 @@ fn date(text: &str) -> Result<Span, String> {
         // Leaves space for adding a cycle of the calendar to the year without leaving the range of the arithmetic.
         let year = saturating_digits(digits).min(SATURATED >> 20);
         let year = if sign == Some('-') { -year } else { year };
+        if !calendar.has_year(year) {
+            return Err("the calendar has no such year".into());
+        }
         if rest.is_empty() {
             return Ok(Span::Year(year));
         }
@@ -189,7 +177,7 @@ fn date(text: &str) -> Result<Span, String> {
         }
         (year, month, rest.after('-').and_then(Scanner::two).ok_or(DATE)?)
     };
-    let day = self::day(year, month, day).ok_or("there is no such day")?;
+    let day = calendar.day(year, month, day).ok_or("there is no such day")?;
     if rest.is_empty() {
         return Ok(Span::Day(day));
     }
@@ -405,6 +393,21 @@ mod tests {
     }
 
     #[test]
+    fn dates_are_those_of_their_calendar() {
+        let days = |calendar, text| parse_in(calendar, DateTimeDay, text).ok();
+        assert_eq!(days(Calendar::Days360, "1970-02-30"), Some((59, 59)));
+        assert_eq!(days(Calendar::Days360, "1971"), Some((360, 719)));
+        assert_eq!(days(Calendar::NoLeap, "1972-02"), Some((761, 788)));
+        assert_eq!(days(Calendar::NoLeap, "1972-02-29"), None);
+        assert_eq!(days(Calendar::AllLeap, "19710229"), Some((425, 425)));
+        // Without the days from the 5th to the 14th.
+        assert_eq!(days(Calendar::Mixed, "1582-10"), Some((-141_431, -141_411)));
+        assert_eq!((days(Calendar::Mixed, "0000"), days(Calendar::Mixed, "1582-10-10")), (None, None));
+        let end = parse_in(Calendar::Days360, DateTimeMs, "1970-01-30T23:59:59.999");
+        assert_eq!(end, Ok((30 * 86_400_000 - 1, 30 * 86_400_000 - 1)));
+    }
+
+    #[test]
     fn distant_times_saturate() {
         let digits = "9".repeat(60);
         for number in DateTimeYear as u8..=TimeAs as u8 {
@@ -445,9 +448,8 @@ mod tests {
         #[test]
         fn seconds_make_minutes(minute in 0i128..2_000_000_000, number in 24u8..31) {
             let datatype = Datatype::from_number(number).unwrap();
-            let (year, month) = year_and_month(minute / 1440);
-            let day = minute / 1440 - first_day(year, month) + 1;
-            let text = format!("{year:04}-{:02}-{day:02}T{:02}:{:02}", month + 1, minute / 60 % 24, minute % 60);
+            let (year, month, day) = Calendar::Gregorian.date(minute / 1440);
+            let text = format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}", minute / 60 % 24, minute % 60);
             let (low, high) = parse(datatype, &text).unwrap();
             let units = 60 * 10i128.pow(3 * u32::from(number - DateTimeSec as u8));
             prop_assert_eq!((low, high), (minute * units, (minute + 1) * units - 1));

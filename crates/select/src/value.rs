@@ -23,7 +23,8 @@ pub fn counted(token: SelectionToken<'_>, bounds: &DimensionBounds) -> Result<(i
     }
     let text = decoded(token)?;
     if bounds.datatype.time_unit().is_some() {
-        return moment::parse(bounds.datatype, &text).map_err(|reason| SelectionError::syntax(token, reason));
+        return moment::parse_in(bounds.calendar, bounds.datatype, &text)
+            .map_err(|reason| SelectionError::syntax(token, reason));
     }
     match signed_text(&text) {
         Some(value) => Ok((value, value)),

@@ -63,7 +63,101 @@ def group(folder, arrays, suffix, unlimited):
             members.add(member, name=member, relative=True)
 
 
+CALENDARS = ["standard", "proleptic_gregorian", "noleap", "all_leap", "360_day", "julian"]
+# Days since 1999-11-25 06:00, and a number for each.
+DAYS = np.arange(900)
+
+
+def calendar_group(calendar):
+    """Writes a group with one variable along a time of a calendar."""
+    folder = f"in_{calendar}"
+    tiledb.group_create(folder)
+    with tiledb.Group(folder, "w") as members:
+        for name, values in ("time", DAYS + 0.25), ("t", DAYS.astype("f4")):
+            called = "time.data" if name == "time" else name
+            domain = tiledb.Domain(tiledb.Dim("time", (0, len(DAYS) - 1), len(DAYS), dtype="u8"))
+            attribute = tiledb.Attr(called, dtype=values.dtype)
+            tiledb.Array.create(f"{folder}/{name}", tiledb.ArraySchema(domain, [attribute]))
+            with tiledb.open(f"{folder}/{name}", "w") as array:
+                array[:] = values
+                if name == "time":
+                    array.meta["__tiledb_attr.time.data.units"] = "days since 1999-11-25"
+                    array.meta["__tiledb_attr.time.data.calendar"] = calendar
+            members.add(name, name=name, relative=True)
+
+
+def check_calendar(calendar):
+    """Checks what dates of a calendar select, which xarray looks up with cftime."""
+    import os
+
+    import xarray
+
+    folder = f"mnt_in_{calendar}"
+    times = xarray.coders.CFDatetimeCoder(use_cftime=True)
+    wanted = xarray.open_dataset(f"{folder}/netcdf/group.nc", decode_times=times)
+    assert wanted["time"].dt.calendar == calendar
+    for first, last in ("2001-02", "2001-02"), ("2000-02-28", "2000-03-01"), ("2000", "2000"), ("1999-11-25", "2000-01-01"):
+        selection = first if first == last else f"{first}..{last}"
+        with xarray.open_dataset(f"{folder}/slice/time={selection}/netcdf/group.nc", decode_times=times) as found:
+            xarray.testing.assert_identical(found, wanted.sel(time=slice(first, last)))
+    for date, has_it in [
+        ("2000-02-29", calendar != "noleap"),
+        ("2001-02-29", calendar in ("all_leap", "360_day")),
+        ("2001-02-30", calendar == "360_day"),
+        ("2001-01-31", calendar != "360_day"),
+        ("2001-03-01T06", True),
+        ("2001-03-01T07", False),
+    ]:
+        assert os.path.exists(f"{folder}/slice/time={date}/netcdf") == has_it, (calendar, date)
+
+
+# Sparse arrays whose dimensions are the coordinates, and the variables in each.
+POINTS = {"array0": ["orog"], "array1": ["t", "p"]}
+
+
+def points_group(folder):
+    """Writes a group as TileDB-CF does with `coords_to_dims`."""
+    tiledb.group_create(folder)
+    known = {name: (dimensions, values, attributes) for name, dimensions, values, attributes, _ in VARIABLES}
+    with tiledb.Group(folder, "w") as members:
+        for member, names in POINTS.items():
+            coordinates = [known[name][1] for name in known[names[0]][0]]
+            dimensions = []
+            for name, values in zip(known[names[0]][0], coordinates):
+                most = np.finfo(values.dtype).max
+                dimensions.append(tiledb.Dim(name, (-most, most), dtype=values.dtype))
+            attributes = [tiledb.Attr(name, dtype=known[name][1].dtype) for name in names]
+            schema = tiledb.ArraySchema(tiledb.Domain(*dimensions), attributes, sparse=True)
+            tiledb.Array.create(f"{folder}/{member}", schema)
+            cells = [one.ravel() for one in np.meshgrid(*coordinates, indexing="ij")]
+            with tiledb.open(f"{folder}/{member}", "w") as array:
+                array[tuple(cells)] = {name: known[name][1].ravel() for name in names}
+                for kind, described in ("dim", known[names[0]][0]), ("attr", names):
+                    for name in described:
+                        for key, value in known[name][2].items():
+                            array.meta[f"__tiledb_{kind}.{name}.{key}"] = value
+            members.add(member, name=member, relative=True)
+
+
+def check_points(folder):
+    """Checks the grids that xarray makes of points."""
+    import os
+
+    import xarray
+
+    wanted = xarray.open_dataset("original.nc")
+    for member, names in POINTS.items():
+        points = xarray.open_dataset(f"{folder}/{member}/netcdf/array.nc")
+        grid = points.set_index(cells=list(wanted[names[0]].dims)).unstack("cells")
+        for name in names:
+            xarray.testing.assert_identical(grid[name], wanted[name].drop_vars("crs", errors="ignore"))
+    assert not {"netcdf", "slice"} & set(os.listdir(folder))
+
+
 def make():
+    points_group("points")
+    for calendar in CALENDARS:
+        calendar_group(calendar)
     together = {"array0": ["crs"], "array1": ["lat"], "array2": ["orog"], "array3": ["lon"], "array4": ["height", "count"]}
     group("collected", together | {"array5": ["time"], "array6": ["t", "p"]}, ".data", 10_000)
     group("each", {"scalars" if name == "crs" else name: [name] for name, *_ in VARIABLES}, ".data", 10_000)
@@ -74,7 +168,7 @@ def make():
         for name, end in ("a", 9), ("b", 99):
             tiledb.from_numpy(f"other/{name}", np.arange(end))
             members.add(name, name=name, relative=True)
-    print("collected each xarray other")
+    print("collected each xarray other points", *(f"in_{calendar}" for calendar in CALENDARS))
 
 
 def check_files(folder):
@@ -85,16 +179,20 @@ def check_files(folder):
     with netCDF4.Dataset(f"{folder}/netcdf/group.nc") as file:
         assert file.data_model.startswith("NETCDF3") and file.dimensions["time"].isunlimited() and len(file.dimensions["time"]) == 5
         assert not file.dimensions["lat"].isunlimited()
+    with netCDF4.Dataset(f"{folder}/netcdf4/group.nc") as file:
+        assert file.data_model == "NETCDF4" and file.dimensions["time"].isunlimited() and len(file.dimensions["time"]) == 5
+        assert not file.dimensions["lat"].isunlimited() and file["orog"].chunking() == "contiguous"
+    with h5py.File(f"{folder}/netcdf4/group.nc") as file:
+        assert file["t"].maxshape == (None, 7, 12) and file["lat"].maxshape == (7,)
     with h5py.File(f"{folder}/hdf5/group.h5") as file:
         for name, _, values, *_ in VARIABLES:
             assert file[name].dtype == values.dtype and (file[name][...] == values).all(), name
+            assert file[name].maxshape == file[name].shape and file[name].chunks is None, name
 
 
 def check_parts(folder):
-    """Checks parts of all variables, and what joins them."""
+    """Checks parts of all variables."""
     import os
-    import shutil
-    import subprocess
 
     import xarray
 
@@ -111,15 +209,29 @@ def check_parts(folder):
         xarray.testing.assert_identical(xarray.open_zarr(f"{folder}/slice/{selection}/zarr").load(), part)
     for wrong in "2023-01", "time=1999", "time=x", "altitude=3", "":
         assert not os.path.exists(f"{folder}/slice/{wrong}/netcdf"), wrong
-    parts = [f"{folder}/slice/time={time}/netcdf/group.nc" for time in ("..2023-01-15", "2023-01-21", "2023-01-31..")]
-    if shutil.which("ncrcat"):
-        subprocess.run(["ncrcat", "-O", *parts, "joined.nc"], check=True)
-        with xarray.open_dataset("joined.nc") as joined:
-            xarray.testing.assert_equal(joined, wanted)
-    if shutil.which("cdo"):
-        subprocess.run(["cdo", "-s", "-O", "-f", "nc4", "mergetime", *parts, "joined.nc"], check=True)
-        with xarray.open_dataset("joined.nc") as joined:
-            xarray.testing.assert_equal(joined["t"].drop_vars("crs", errors="ignore"), wanted["t"].drop_vars("crs", errors="ignore"))
+
+
+def join(program):
+    """Joins parts along time with NCO or CDO, from the files of both formats of netCDF."""
+    import subprocess
+
+    import xarray
+
+    original()
+    wanted = xarray.open_dataset("original.nc")
+    for name in "collected", "each", "xarray":
+        for file in "netcdf/group.nc", "netcdf4/group.nc":
+            parts = [f"mnt_{name}/slice/time={time}/{file}" for time in ("..2023-01-15", "2023-01-21", "2023-01-31..")]
+            if program == "ncrcat":
+                subprocess.run(["ncrcat", "-O", *parts, "joined.nc"], check=True)
+                with xarray.open_dataset("joined.nc") as joined:
+                    xarray.testing.assert_equal(joined, wanted)
+                    assert joined.encoding["unlimited_dims"] == {"time"}
+            else:
+                subprocess.run(["cdo", "-s", "-O", "-f", "nc4", "mergetime", *parts, "joined.nc"], check=True)
+                with xarray.open_dataset("joined.nc") as joined:
+                    xarray.testing.assert_equal(joined["t"].drop_vars("crs", errors="ignore"), wanted["t"].drop_vars("crs", errors="ignore"))
+    print(6)
 
 
 def check():
@@ -140,10 +252,13 @@ def check():
     for name in "collected", "each", "xarray":
         check_files(f"mnt_{name}")
         check_parts(f"mnt_{name}")
+    check_points("mnt_points")
+    for calendar in CALENDARS:
+        check_calendar(calendar)
     assert {"netcdf", "zarr"} <= set(os.listdir("mnt_each")) and "netcdf4" not in os.listdir("mnt_each")
     assert not {"netcdf", "zarr", "slice"} & set(os.listdir("mnt_other")) and not os.path.exists("mnt_other/slice")
     assert not os.path.exists("mnt_other/netcdf") and "data" in zarr.open_group("mnt_other/zarr/a", mode="r")
-    print(8)
+    print(10 + 4 * len(CALENDARS))
 
 
-make() if sys.argv[1] == "make" else check()
+{"make": make, "check": check}.get(sys.argv[1], lambda: join(sys.argv[1]))()

@@ -27,8 +27,9 @@ def of_bytes(values):
     return cells
 
 
-def layer(name, count, **metadata):
-    """Writes boxes as GDAL writes a layer: the dimensions are the centres of the envelopes."""
+def layer(name, count, damaged=(), **metadata):
+    """Writes boxes as GDAL writes a layer: the dimensions are the centres of the envelopes. Of damaged geometries, the end is
+    missing."""
     import pyproj
     import shapely
 
@@ -46,6 +47,8 @@ def layer(name, count, **metadata):
     attrs = [tiledb.Attr("FID", dtype="i8"), tiledb.Attr("wkb_geometry", dtype="blob", var=True), tiledb.Attr("name", dtype="U0", var=True)]
     cells = {"_X": low[0] + pads[0], "_Y": low[1] + pads[1], "FID": np.arange(count), "wkb_geometry": of_bytes(shapely.to_wkb(shapes)),
              "name": of_bytes([f"feature \"{number}\"" for number in range(count)])}
+    for number in damaged:
+        cells["wkb_geometry"][number] = cells["wkb_geometry"][number][:-1]
     create(name, dims, attrs, {**of_gdal, **metadata}, cells, allows_duplicates=True)
 
 
@@ -55,6 +58,7 @@ def make():
     layer("layer", FEATURES)
     # Another program has added features, of which GDAL's bounds tell nothing.
     layer("foreign", 50, FEATURE_COUNT=49, PAD_X=0.0)
+    layer("damaged", 50, damaged=[7])
     dims = [tiledb.Dim(axis, (-1e6, 1e6), 1e5, dtype="f8") for axis in ("_X", "_Y", "_Z")]
     cells = {axis: random.uniform(-1000, 1000, 500) for axis in ("_X", "_Y", "_Z")}
     create("points", dims, [tiledb.Attr("FID", dtype="i8")], {"dataset_type": "geometry"}, {**cells, "FID": np.arange(500)})
@@ -69,7 +73,7 @@ def make():
     cells = {**dict(zip(ends, (*low, *high))), "soma_joinid": np.arange(40), "soma_geometry": shapes, "FID": np.arange(40)}
     attrs = [tiledb.Attr("soma_geometry", dtype="wkb", var=True), tiledb.Attr("FID", dtype="i8")]
     create("shapes", dims, attrs, {"soma_object_type": "SOMAGeometryDataFrame", "soma_coordinate_space": SPACE}, cells)
-    print("layer foreign points cloud shapes")
+    print("layer foreign damaged points cloud shapes")
 
 
 def stored(name):
@@ -150,6 +154,16 @@ def check():
         if lines is not None:
             same(dict(zip(map(int, lines[number]), lines.geometry)), expected, f"{name} GeoJSON")
     assert has["foreign"] == 0 and min(has[name] for name in has if name != "foreign") > 0, has
+
+    # A geometry that cannot be read makes no other column unreadable.
+    columns = ["FID", "name", "wkb_geometry"]
+    assert len(pyarrow.parquet.read_table("mnt_damaged/parquet/cells.parquet", columns=columns)) == 50
+    for wrong in (lambda: pyarrow.parquet.read_table("mnt_damaged/parquet/cells.parquet"), lambda: open("mnt_damaged/text/cells.geojsonl").read()):
+        try:
+            wrong()
+        except OSError:
+            continue
+        raise AssertionError("a damaged geometry is no error")
 
     # Readers of a region skip the row groups that are elsewhere.
     field = lambda side: pyarrow.dataset.field("bbox", side)

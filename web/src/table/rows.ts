@@ -5,6 +5,8 @@ import { ArrowFile, type Cell, type Column } from "./arrow";
 
 /** A table of more rows, or of an unknown number, is read through its parts. */
 const MOST_WHOLE = 1 << 20;
+/** The first part of a table, however many there are. */
+const FIRST_PART = "arrow/parts/000000000000000.arrow";
 /** Files that are kept open. */
 const MOST_OPEN = 8;
 
@@ -52,9 +54,12 @@ export class Rows {
 
   static async open(names: Names, schema: Schema, signal?: AbortSignal): Promise<Rows> {
     const count = schema.array_type === "dense" ? schema.shape?.[0] ?? 0 : schema.rows ?? null;
+    // Later reads outlive the signal. The list of parts may be long, so the first one is opened meanwhile.
+    const isLong = schema.array_type === "sparse" && (count === null || count > MOST_WHOLE);
+    const opening = isLong ? ArrowFile.open(names, FIRST_PART).catch(() => null) : null;
     const parts = await partsOf(names, schema, count, signal);
-    // Later reads outlive the signal.
-    const first = await ArrowFile.open(names, parts.at(0).path);
+    const { path } = parts.at(0);
+    const first = (path === FIRST_PART ? await opening : null) ?? (await ArrowFile.open(names, path));
     const atMost = Math.max(schema.rows_at_most ?? 0, parts.at(parts.count - 1).first + 1);
     const rows = new Rows(names, first.columns, parts.count === 1 ? first.rows : count ?? atMost, count !== null || parts.count === 1, parts);
     rows.files.set(0, Promise.resolve(first));

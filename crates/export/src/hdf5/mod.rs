@@ -14,6 +14,7 @@
 //! NUL is an error.
 
 mod annotated;
+mod chunks;
 mod file;
 mod tree;
 
@@ -38,8 +39,8 @@ pub fn hdf5(columns: &Columns, form: Form) -> Result<Arc<dyn Content>> {
     Ok(Arc::new(tree::file(&FilePlan::of(columns, Version::NetCdf4)?, form)?))
 }
 
-/// Returns the HDF5 file of variables that share dimensions. All dimensions have a fixed length: values of datasets that can
-/// grow would have to be in chunks.
+/// Returns the HDF5 file of variables that share dimensions. In netCDF-4, values along dimensions that can grow are in
+/// chunks; in the plain form, all dimensions have a fixed length.
 ///
 /// # Errors
 /// As for [`hdf5`].

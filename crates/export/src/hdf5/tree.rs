@@ -5,6 +5,7 @@ use hdf5_layout::{
 };
 use tilefs_format::error::{Error, Result};
 
+use super::chunks::{chunks_in_order, filled_up};
 use super::file::{DatasetValues, Hdf5};
 use crate::content::offsets::Offsets;
 use crate::netcdf::plan::{FilePlan, Meaning, NcAttribute, NcDimension, PlannedVariable};
@@ -70,9 +71,12 @@ impl TreeBuilder {
             Some(variable) => (self.variable(plan, variable)?, dimension.name.clone()),
             None if self.form == Form::Plain => return Ok(None),
             None => {
-                let space = Dataspace::vector(dimension.length);
-                let dataset = Dataset::new(Datatype::Float { size: 4 }, space).unwritten();
                 let length = dimension.length;
+                let dataset = Dataset::new(Datatype::Float { size: 4 }, Dataspace::vector(length)).unwritten();
+                let dataset = match plan.growing.contains(&number) {
+                    true => dataset.chunked(vec![1]).unlimited(vec![0]),
+                    false => dataset,
+                };
                 let name = format!("This is a netCDF dimension but not a netCDF variable.{length:>10}");
                 (self.add(&dimension.name, dataset, None)?, name)
             }
@@ -88,8 +92,9 @@ impl TreeBuilder {
 
     /// Adds the dataset of a variable, with its attributes.
     fn variable(&mut self, plan: &FilePlan, variable: &PlannedVariable) -> Result<ObjectId> {
-        let lengths: Vec<u64> = self.dimensions(variable).iter().map(|number| length_of(plan, *number)).collect();
-        let space = if lengths.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(lengths) };
+        let dimensions = self.dimensions(variable);
+        let lengths: Vec<u64> = dimensions.iter().map(|number| length_of(plan, *number)).collect();
+        let space = if lengths.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(lengths.clone()) };
         let datatype = self.datatype(plan, variable);
         let is_boolean = datatype == Datatype::boolean();
         let mut dataset = Dataset::new(datatype, space);
@@ -100,6 +105,17 @@ impl TreeBuilder {
         if let Meaning::Strings { offsets } = &variable.meaning {
             dataset = dataset.heap(heap_plan(offsets)?);
             values.offsets = Some(offsets.clone());
+        }
+        let is_growing = |axis: &usize| dimensions.get(*axis).is_some_and(|number| plan.growing.contains(number));
+        let growing: Vec<usize> = (0..dimensions.len()).filter(is_growing).collect();
+        if self.form == Form::NetCdf4 && !growing.is_empty() {
+            // Strings have no zeros after the last one.
+            let is_divided = values.offsets.is_some();
+            let chunk = chunks_in_order(&lengths, variable.nc_type.size() as u64, is_divided);
+            if !is_divided {
+                values.values = filled_up(values.values, &lengths, &chunk);
+            }
+            dataset = dataset.chunked(chunk).unlimited(growing);
         }
         let dataset = self.add(&variable.name, dataset, Some(values))?;
         self.attributes(dataset, &variable.attributes)?;

@@ -15,6 +15,8 @@ pub struct FilePlan {
     pub variables: Vec<PlannedVariable>,
     /// The dimension along which classic files can grow: their variables along it are stored record by record.
     pub record: Option<usize>,
+    /// The dimensions along which files can grow. HDF5 has any number of them, along any axis.
+    pub growing: Vec<usize>,
     pub left_out: LeftOut,
 }
 
@@ -31,15 +33,16 @@ impl FilePlan {
         lengths.filter(|&length| length > 0).fold(variable.nc_type.size() as u64, u64::saturating_mul)
     }
 
-    /// Makes the first of these dimensions the record dimension that can be: it comes first in all variables along it.
-    pub fn grow_along(&mut self, dimensions: impl Iterator<Item = usize>) {
+    /// Makes these the dimensions that can grow, and the first of them the record dimension that can be: it comes first in
+    /// all variables along it.
+    pub fn grow_along(&mut self, dimensions: Vec<usize>) {
         let comes_first = |number: &usize| {
             let inner = |variable: &PlannedVariable| variable.dimensions.iter().skip(1).any(|inner| inner == number);
             self.variables.iter().any(|variable| variable.dimensions.first() == Some(number))
                 && !self.variables.iter().any(inner)
         };
-        let mut found = dimensions.filter(comes_first);
-        self.record = found.next();
+        self.record = dimensions.iter().copied().find(comes_first);
+        self.growing = dimensions;
     }
 
     /// Moves the one variable over 4 GiB to the end, the only place where CDF-2 allows it. There is no such place before

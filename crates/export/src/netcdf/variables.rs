@@ -56,7 +56,7 @@ impl FilePlan {
         builder.global_attributes(&dataset.metadata);
         let dimensions = add_dataset(&mut builder, dataset)?;
         let numbers = dataset.growing.iter().filter_map(|&growing| dimensions.get(growing).copied());
-        builder.plan.grow_along(numbers);
+        builder.plan.grow_along(numbers.collect());
         Ok(builder.plan)
     }
 }
@@ -269,6 +269,7 @@ impl PlanBuilder {
             attributes: Vec::new(),
             variables: Vec::new(),
             record: None,
+            growing: Vec::new(),
             left_out: Vec::new(),
         };
         PlanBuilder { version, plan, names: UniqueNames::of_netcdf(), shared: Vec::new() }

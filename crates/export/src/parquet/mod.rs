@@ -54,6 +54,8 @@ pub struct StructColumn {
     pub name: String,
     /// The members, by their names.
     pub members: Vec<Column>,
+    /// Whether reading members fails for some cells. This must make no other column unreadable.
+    pub may_refuse: bool,
 }
 
 /// Returns the Parquet file of columns with the same number of cells. Row groups begin at the starts of `tiles`, if
@@ -82,8 +84,8 @@ pub fn parquet_file(
 ) -> FormatResult<(ParquetFile, LeftOut)> {
     let rows = columns.first().map_or(0, Column::cells);
     let (mut stored, left_out) = held_columns(columns, "Parquet", ParquetColumn::new)?;
-    if let Some(StructColumn { name, members }) = last {
-        let within = |column| ParquetColumn { within: Some(name.clone()), ..column };
+    if let Some(StructColumn { name, members, may_refuse }) = last {
+        let within = |column| ParquetColumn { within: Some(name.clone()), may_refuse: *may_refuse, ..column };
         stored.extend(held_columns(members, "Parquet", ParquetColumn::new)?.0.into_iter().map(within));
     }
     let row_length = stored.iter().fold(0u64, |sum, column| {

@@ -93,7 +93,7 @@ fn members_of_a_struct_are_columns_of_their_own() {
         Column::fixed(Field::new(name, Datatype::Float64), vec![9], le((0..9).map(|i| f64::from(i).to_le_bytes())))
     };
     let members = vec![number("low"), number("high")];
-    let last = StructColumn { name: "ends".to_owned(), members };
+    let last = StructColumn { name: "ends".to_owned(), members, may_refuse: false };
     let (file, _) = parquet_file(&sample(9), Some(&last), None, Vec::new()).unwrap();
     assert_random_access(&file);
     let (without, _) = parquet_file(&sample(9), None, None, Vec::new()).unwrap();

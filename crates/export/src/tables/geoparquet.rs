@@ -91,7 +91,10 @@ pub fn in_parquet(
         facts.insert("covering".into(), json!({"bbox": places}));
     }
     let metadata = described(columns, of_array, &primary, Value::Object(facts));
-    (Some(metadata), sides.map(|sides| StructColumn { name: BOXES.to_owned(), members: sides.into() }))
+    // Geometries that are damaged have no boxes.
+    let may_refuse = matches!(layout, Some(GeometryLayout::Centres(_)));
+    let boxes = sides.map(|sides| StructColumn { name: BOXES.to_owned(), members: sides.into(), may_refuse });
+    (Some(metadata), boxes)
 }
 
 /// Removes the geometries from the columns of a table and returns them; those of points are computed. `None` if the table
@@ -154,9 +157,9 @@ fn described(columns: &[Column], of_array: &[Metadatum], primary: &str, facts: V
 /// The relation of the geometries to the dimensions of their array.
 enum GeometryLayout {
     /// GDAL's: the centres of the boxes, along x and y.
-    Centres([Column; 2]),
+    Centres(Box<[Column; 2]>),
     /// TileDB-SOMA's: the sides of the boxes, in the order of [`SIDES`].
-    Boxes([Column; 4]),
+    Boxes(Box<[Column; 4]>),
     /// The coordinates of points, without another geometry.
     Points(Vec<Column>),
 }
@@ -179,12 +182,12 @@ impl GeometryLayout {
                 let axes = axes_of_soma(of_array)?;
                 let [x, y, ..] = axes.as_slice() else { return None };
                 let side = |axis, end| coordinates(&format!("tiledb__internal__{axis}__{end}"));
-                return Some(GeometryLayout::Boxes([
+                return Some(GeometryLayout::Boxes(Box::new([
                     side(x, "min")?,
                     side(y, "min")?,
                     side(x, "max")?,
                     side(y, "max")?,
-                ]));
+                ])));
             }
             Some("SOMAPointCloudDataFrame") if primary.is_none() => {
                 let axes = axes_of_soma(of_array)?;
@@ -197,7 +200,7 @@ impl GeometryLayout {
         }
         match primary {
             Some(name) if name == name_of_gdal(of_array) => {
-                Some(GeometryLayout::Centres([coordinates(AXES[0])?, coordinates(AXES[1])?]))
+                Some(GeometryLayout::Centres(Box::new([coordinates(AXES[0])?, coordinates(AXES[1])?])))
             }
             Some(_) => None,
             None => points(&AXES),

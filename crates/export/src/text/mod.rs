@@ -124,7 +124,7 @@ pub fn geojson_lines(
     let shown = json_columns(std::slice::from_ref(geometries), "", |_| false)?.0;
     let key = || b"{\"type\":\"Feature\",\"geometry\":".to_vec();
     let mut texts: Vec<TableColumn> =
-        shown.into_iter().map(|text| text.in_json(key(), false).as_geometries()).collect();
+        shown.into_iter().map(|text| text.in_json(key(), false).showing_geometries()).collect();
     let (properties, left_out) = json_columns(columns, "\"properties\":{", is_within_doubles)?;
     texts.extend(properties);
     let table = Table::new(Vec::new(), texts, geometries.cells(), Style::JsonLines.separator());

@@ -84,7 +84,7 @@ impl TableColumn {
     }
 
     /// Shows cells, which are well-known binary, as geometries of GeoJSON.
-    pub fn as_geometries(mut self) -> Self {
+    pub fn showing_geometries(mut self) -> Self {
         self.is_geometry = true;
         self
     }

@@ -149,6 +149,35 @@ assert file['texts'][5, -2:].tolist() == [b'', b'']";
 }
 
 #[test]
+fn a_dataset_in_chunks_can_grow() {
+    let mut tree = Tree::new();
+    let space = Dataspace::Simple(vec![3, 2]);
+    let dataset = Dataset::new(Datatype::signed(4), space).chunked(vec![2, 2]).unlimited(vec![0]);
+    tree.dataset(ObjectId::ROOT, "numbers", dataset).unwrap();
+    let layout = Layout::build(tree).unwrap();
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("growing.h5");
+    let mut file = File::create(&path).unwrap();
+    let numbers = [1_i32, 2, 3, 4, 5, 6, 0, 0].map(i32::to_le_bytes);
+    for segment in layout.segments(0..layout.len()) {
+        match segment {
+            Segment::Metadata(bytes) => file.write_all(&bytes).unwrap(),
+            Segment::Values { .. } => file.write_all(numbers.as_flattened()).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    let script = "import h5py, sys
+with h5py.File(sys.argv[1], 'r+') as file:
+    numbers = file['numbers']
+    assert numbers.maxshape == (None, 2) and numbers[...].tolist() == [[1, 2], [3, 4], [5, 6]]
+    numbers.resize(6, axis=0)
+    numbers[3:] = 7
+with h5py.File(sys.argv[1]) as file:
+    assert file['numbers'][...].tolist() == [[1, 2], [3, 4], [5, 6], [7, 7], [7, 7], [7, 7]]";
+    run_python(script, &path);
+}
+
+#[test]
 fn chunks_of_a_file_larger_than_the_disk() {
     // 8 TiB in a million chunks of 8 MiB, only two of which are not all zeros: the rest is a hole.
     let mut tree = Tree::new();

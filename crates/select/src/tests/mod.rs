@@ -7,6 +7,7 @@ mod tables;
 use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::Range;
 
+use super::calendar::Calendar;
 use super::*;
 
 fn counted(name: &str, datatype: Datatype, low: i128, high: i128) -> DimensionBounds {
@@ -22,18 +23,35 @@ fn counted(name: &str, datatype: Datatype, low: i128, high: i128) -> DimensionBo
         limit: range.clone(),
         shown: range,
         labels: Vec::new(),
+        calendar: Calendar::default(),
     }
 }
 
 fn floats(name: &str, low: f64, high: f64) -> DimensionBounds {
     let range = Some(Range { low: Scalar::Float64(low), high: Scalar::Float64(high) });
     let (domain, limit, shown) = (range.clone(), range.clone(), range);
-    DimensionBounds { name: name.to_owned(), datatype: Datatype::Float64, domain, limit, shown, labels: Vec::new() }
+    DimensionBounds {
+        name: name.to_owned(),
+        datatype: Datatype::Float64,
+        domain,
+        limit,
+        shown,
+        labels: Vec::new(),
+        calendar: Calendar::default(),
+    }
 }
 
 fn strings(name: &str) -> DimensionBounds {
     let datatype = Datatype::StringAscii;
-    DimensionBounds { name: name.to_owned(), datatype, domain: None, limit: None, shown: None, labels: Vec::new() }
+    DimensionBounds {
+        name: name.to_owned(),
+        datatype,
+        domain: None,
+        limit: None,
+        shown: None,
+        labels: Vec::new(),
+        calendar: Calendar::default(),
+    }
 }
 
 /// Returns the coordinates that a selection selects along each axis of a dense array.

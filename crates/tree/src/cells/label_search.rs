@@ -15,8 +15,8 @@ use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, SingleFlight};
 use tilefs_reader::search::partition_point;
-use tilefs_select::DimensionBounds;
-use tilefs_select::{Label, SelectableLabel};
+use tilefs_select::calendar::Calendar;
+use tilefs_select::{DimensionBounds, Label, SelectableLabel};
 use tilefs_threads::cancellation;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
@@ -165,6 +165,8 @@ impl Label for SearchedLabel {
 pub struct ColumnLabel {
     name: String,
     values: Written,
+    /// The calendar of dates.
+    calendar: Calendar,
 }
 
 impl ColumnLabel {
@@ -172,7 +174,13 @@ impl ColumnLabel {
     pub fn new(name: &str, column: Column) -> Option<Self> {
         let is_number = column.field.values_per_cell == Some(1) && column.field.datatype.kind() != Kind::Bytes;
         let values = Written { first: 0, column, order: DataOrder::Unordered };
-        (is_number && values.column.cells() > 0).then(|| ColumnLabel { name: name.to_owned(), values })
+        let calendar = Calendar::default();
+        (is_number && values.column.cells() > 0).then(|| ColumnLabel { name: name.to_owned(), values, calendar })
+    }
+
+    /// Sets the calendar of the dates.
+    pub fn in_calendar(self, calendar: Calendar) -> Self {
+        ColumnLabel { calendar, ..self }
     }
 }
 
@@ -182,7 +190,8 @@ impl Label for ColumnLabel {
     }
 
     fn bounds(&self) -> Result<DimensionBounds> {
-        Ok(bounds_of_values(&self.name, self.values.datatype(), self.values.ends().in_field(&self.name)?))
+        let bounds = bounds_of_values(&self.name, self.values.datatype(), self.values.ends().in_field(&self.name)?);
+        Ok(DimensionBounds { calendar: self.calendar, ..bounds })
     }
 
     fn positions(&self, low: Option<&Scalar>, high: Option<&Scalar>) -> Result<Vec<Range<u64>>> {
@@ -200,6 +209,7 @@ fn bounds_of_values(name: &str, datatype: Datatype, ends: Option<(Scalar, Scalar
         limit: range.clone(),
         shown: range,
         labels: Vec::new(),
+        calendar: Calendar::default(),
     }
 }
 

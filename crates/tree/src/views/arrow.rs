@@ -24,6 +24,7 @@ pub static ARROW: View = View {
     files: &["cells.arrow"],
     media_type: "application/vnd.apache.arrow.file",
     reader: "the table: pyarrow, Polars, R (arrow)",
+    lacks: "cells of 2^31 values, and text that is not UTF-8",
     job: Some(Job::new(2, "Data frames: pandas, Polars, DuckDB, R")),
     holds_values: true,
     shown: Shown::With("arrow"),

@@ -21,6 +21,7 @@ pub static COLUMN_MAJOR: View = View {
     folder: "F",
     files: &["NAME.EXT", "NAME.npy"],
     reader: "values, the first dimension fastest: Fortran, R, MATLAB, Julia",
+    lacks: "sparse arrays, and cells of varying size",
     holds_values: true,
     shown: Shown::WithAll,
     fits: only_dense,

@@ -10,6 +10,7 @@ pub static ORIGINAL: View = View {
     folder: "contents",
     files: &["FILE"],
     reader: "the file that was stored",
+    lacks: "the metadata of the array, which meta/ has",
     job: Some(Job::new(1, "The file that is stored here, under its own name")),
     holds_values: true,
     ..View::PLAIN
@@ -21,6 +22,7 @@ pub static LABELS: View = View {
     folder: "enums",
     files: &["NAME.txt"],
     reader: "labels of codes: line k + 1 is code k",
+    lacks: "line breaks inside a label, which become spaces",
     job: Some(Job::new(16, "The labels that codes stand for")),
     commands: &[(Task::Labels, first_labels)],
     ..View::PLAIN
@@ -31,6 +33,7 @@ pub static EXPLANATION: View = View {
     name: "explanation",
     files: &["README.txt", "schema.json", "schema.txt", "fragments.tsv"],
     reader: "a description of the array: any pager, jq",
+    lacks: "the values of cells",
     ..View::PLAIN
 };
 

@@ -24,6 +24,7 @@ pub static GRID: View = View {
     files: &["NAME.txt"],
     media_type: TEXT,
     reader: "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
+    lacks: "cells of varying size, UTF-16 and UTF-32",
     holds_values: true,
     add: Add::OfFields(add),
     commands: &[(Task::FirstRows, first_rows), (Task::Mean, mean)],

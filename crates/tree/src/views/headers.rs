@@ -23,6 +23,7 @@ pub static ENVI: View = View {
     files: &["NAME.EXT.hdr"],
     media_type: TEXT,
     reader: "ENVI header: ENVI, GDAL, R (terra), SPy",
+    lacks: "text, blobs, 8-bit signed integers, cells of varying size, and other than 2 or 3 axes",
     add: Add::OfFields(add_envi),
     ..View::PLAIN
 };
@@ -32,6 +33,7 @@ pub static VRT: View = View {
     name: "GDAL virtual raster",
     files: &["NAME.vrt"],
     reader: "GDAL's virtual raster: QGIS, GDAL, rasterio, R (terra)",
+    lacks: "text, blobs, 8-bit signed integers, cells of varying size, and a single axis",
     job: Some(Job::new(14, "Rasters: GDAL, QGIS")),
     shown: Shown::With("vrt"),
     add: Add::OfFields(|builder, fields, id| {
@@ -48,6 +50,7 @@ pub static SIDECAR: View = View {
     files: &["NAME.nhdr", "NAME.mhd"],
     media_type: TEXT,
     reader: "header of an image: ITK, 3D Slicer, ParaView, ImageJ",
+    lacks: "text, blobs, cells of varying size, nulls, and more than 16 axes",
     shown: Shown::WithAll,
     add: Add::OfFields(|builder, fields, id| {
         let is_image = sidecar::check_image(&fields.describe(id), fields.schema().dimensions.len()).is_ok();

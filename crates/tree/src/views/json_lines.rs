@@ -24,6 +24,7 @@ pub static JSON_LINES: View = View {
     files: &["cells.jsonl"],
     media_type: "application/x-ndjson",
     reader: "the table as a JSON object per row: jq, DuckDB, pandas (read_json, lines=True)",
+    lacks: "the columns that text/cells.tsv lacks, and text that is not UTF-8",
     job: Some(Job::new(17, "Tables: jq, JavaScript")),
     holds_values: true,
     shown: Shown::With("jsonl"),

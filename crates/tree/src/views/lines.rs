@@ -16,6 +16,7 @@ pub static LINES: View = View {
     files: &["NAME.txt"],
     media_type: TEXT,
     reader: "one value per line: cat, grep, awk, R (readLines)",
+    lacks: "cells of fixed size, blobs, UTF-16 and UTF-32, and line breaks, which become spaces",
     holds_values: true,
     add: Add::OfFields(add),
     commands: &[(Task::FirstLines, first_lines)],

@@ -18,6 +18,7 @@ pub static MATRIX_MARKET: View = View {
     folder: "text",
     files: &["NAME.mtx"],
     reader: "a sparse matrix: SciPy (mmread), R (Matrix), Julia",
+    lacks: "text, dates, nulls, cells of several values, and other than two dimensions of integers",
     job: Some(Job::new(7, "Sparse matrices: SciPy, scanpy, R, Julia")),
     holds_values: true,
     shown: Shown::WithAll,

@@ -229,6 +229,7 @@ mod tests {
         assert_eq!(names.len(), VIEWS.len());
         let places: Vec<u8> = VIEWS.iter().filter_map(|view| Some(view.job?.place)).collect();
         assert_eq!(places.iter().collect::<HashSet<_>>().len(), places.len());
+        assert!(VIEWS.iter().all(|view| !view.lacks.is_empty()), "each view says what it cannot hold");
         for folder in folders() {
             assert!(OF_ARRAYS.contains(&folder), "an attribute called {folder} would hide the folder");
         }
@@ -257,7 +258,8 @@ mod tests {
                 Shown::Never => "; never listed".to_owned(),
             };
             let about = wrapped(&format!("{}{shown}", escape(view.reader)));
-            text += &format!(".TP\n.IR {}\n{about}\n", paths.join(" \", \" "));
+            let lacks = wrapped(&format!("cannot hold: {}", escape(view.lacks)));
+            text += &format!(".TP\n.IR {}\n{about}\n.br\n{lacks}\n", paths.join(" \", \" "));
         }
         text
     }

@@ -17,6 +17,7 @@ pub static NPY: View = View {
     folder: "npy",
     files: &["NAME.npy", "NAME.valid.npy"],
     reader: "NumPy (load, memory-mapped), Julia, R (RcppCNPy)",
+    lacks: "cells of varying size, units, and nulls, which NAME.valid.npy marks",
     job: Some(Job::new(8, "Arrays in memory: NumPy")),
     holds_values: true,
     add: Add::OfFields(add),

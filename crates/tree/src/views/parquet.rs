@@ -26,6 +26,7 @@ pub static PARQUET: View = View {
     files: &["cells.parquet"],
     media_type: "application/vnd.apache.parquet",
     reader: "the table: DuckDB, Polars, pandas, pyarrow, Spark",
+    lacks: "lists of more than 65,536 numbers, days beyond 32 bits, and text that is not UTF-8",
     job: Some(Job::new(3, "Tables and queries: DuckDB, Spark, pandas")),
     holds_values: true,
     shown: Shown::With("parquet"),
@@ -51,6 +52,7 @@ pub static PARQUET_MICROSECONDS: View = View {
     files: &["cells.us.parquet"],
     media_type: "application/vnd.apache.parquet",
     reader: "the table with times in microseconds: Spark",
+    lacks: "times between two microseconds, which are errors",
     job: Some(Job::new(4, "Tables in Spark, which has no nanoseconds")),
     holds_values: true,
     shown: Shown::Never,
@@ -73,6 +75,7 @@ pub static PARQUET_METADATA: View = View {
     files: &["_metadata"],
     media_type: "application/vnd.apache.parquet",
     reader: "the row groups of all parquet/parts: Dask, pyarrow",
+    lacks: "rows, and the row groups of so many parts that it would take more than 256 MiB",
     shown: Shown::Never,
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {

@@ -19,6 +19,7 @@ pub static RAW: View = View {
     name: "raw",
     files: &["NAME.EXT"],
     reader: "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
+    lacks: "types, shapes and nulls, which schema.json and NAME.valid.u8 have",
     holds_values: true,
     add: Add::OfFields(|builder, fields, id| match id {
         FieldId::Attribute(_) => add_values(builder, fields, id, &RAW),
@@ -33,6 +34,7 @@ pub static COORDINATES: View = View {
     name: "coordinates",
     files: &["dims/NAME.EXT"],
     reader: "coordinates, little-endian: as for values",
+    lacks: "types and units, which schema.json has",
     add: Add::OfFields(|builder, fields, id| match id {
         FieldId::Dimension(_) => add_values(builder, fields, id, &COORDINATES),
         FieldId::Attribute(_) => {}
@@ -45,6 +47,7 @@ pub static OFFSETS: View = View {
     name: "offsets",
     files: &["NAME.offsets.u64"],
     reader: "where each value begins in the file of values; 8 bytes each",
+    lacks: "the values themselves",
     add: Add::OfFields(add_offsets),
     ..View::PLAIN
 };
@@ -54,6 +57,7 @@ pub static VALIDITY: View = View {
     name: "validity",
     files: &["NAME.valid.u8"],
     reader: "1 for valid and 0 for null, a byte each",
+    lacks: "the values themselves",
     add: Add::OfFields(add_validity),
     ..View::PLAIN
 };

@@ -27,6 +27,8 @@ pub struct View {
     pub media_type: &'static str,
     /// The content of its files, and the programs that read them.
     pub reader: &'static str,
+    /// What its files cannot hold, as a list in the manual.
+    pub lacks: &'static str,
     /// The task that README.txt recommends the view for, if any.
     pub job: Option<Job>,
     /// Whether a file holds the values of all cells, so that copying two such files copies the values twice.
@@ -124,6 +126,7 @@ impl View {
         files: &[],
         media_type: BYTES,
         reader: "",
+        lacks: "",
         job: None,
         holds_values: false,
         shown: Shown::Always,

@@ -44,6 +44,7 @@ use crate::fields::rasters::Rasters;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::shown::ShownViews;
 use crate::objects::open_folder;
+use crate::select::calendar::Calendar;
 use crate::select::{self, Addressing, DimensionBounds, SelectableLabel};
 
 /// The dimension of variables without dimensions.
@@ -224,7 +225,9 @@ impl GroupDataset {
         let mut bounds = Vec::new();
         for (number, dimension) in self.dimensions.iter().enumerate() {
             let coordinates = self.coordinates(number)?.map(times::decoded).transpose()?;
-            bounds.push(dimension.bounds(coordinates.and_then(|column| ColumnLabel::new(&dimension.name, column))));
+            let label = coordinates
+                .and_then(|(column, calendar)| Some(ColumnLabel::new(&dimension.name, column)?.in_calendar(calendar)));
+            bounds.push(dimension.bounds(label));
         }
         let chosen =
             select::dense(selection, Addressing::Coordinate, &bounds).map_err(|error| error.into_error(selection))?;
@@ -306,6 +309,7 @@ impl GroupDimension {
             limit: shown.clone(),
             shown,
             labels: coordinates.map(|label| SelectableLabel(Arc::new(label))).into_iter().collect(),
+            calendar: Calendar::default(),
         }
     }
 }
