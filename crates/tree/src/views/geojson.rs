@@ -26,6 +26,7 @@ pub static GEOJSON: View = View {
     files: &["cells.geojsonl"],
     media_type: "application/x-ndjson",
     reader: "a feature of GeoJSON per row: GDAL (GeoJSONSeq), GeoPandas, jq",
+    lacks: "coordinate systems, and what text/cells.jsonl cannot hold",
     job: Some(Job::new(20, "Features: GDAL, QGIS")),
     holds_values: true,
     shown: Shown::With("geojson"),
