@@ -43,6 +43,30 @@ def test_rows_of_several_large_batches_are_those_that_were_written(tmp_path, opt
         np.testing.assert_array_equal(table["value"].to_numpy(), values)
 
 
+def test_text_is_checked_once_and_by_whole_cells(tmp_path):
+    """pyarrow checks all offsets and characters again; a byte that is no character is an error that names its cell."""
+    random = np.random.default_rng(8)
+    words = np.array(["", "Rome", "Zürich", "São Paulo", "東京都", "🦀" * 3], dtype=object)
+    texts = words[random.integers(0, len(words), 50_000)]
+    dim = tiledb.Dim("id", domain=(0, 2**40), tile=2**20, dtype=np.int64)
+    attrs = [tiledb.Attr("name", dtype=str, var=True), tiledb.Attr("also", dtype=str, var=True, nullable=True)]
+    tiledb.Array.create(str(tmp_path / "a"), tiledb.ArraySchema(tiledb.Domain(dim), attrs, sparse=True))
+    nullable = pyarrow.array([text if text != "Rome" else None for text in texts])
+    with tiledb.open(str(tmp_path / "a"), "w") as array:
+        array[np.arange(len(texts))] = {"name": texts, "also": nullable}
+    table = pyarrow.table(tilefs.open(tmp_path / "a").read())
+    table.validate(full=True)
+    assert table["name"].type == pyarrow.large_string() and table["name"].to_pylist() == texts.tolist()
+    assert table["also"].to_pylist() == nullable.to_pylist()
+    (file,) = (tmp_path / "a").glob("__fragments/*/a0_var.tdb")
+    stored = bytearray(file.read_bytes())
+    at = stored.rindex("ü".encode())
+    stored[at + 1] = ord("x")
+    file.write_bytes(stored)
+    with pytest.raises(pyarrow.ArrowException, match=r"UTF-8.*name|name.*UTF-8"):
+        pyarrow.table(tilefs.open(tmp_path / "a").read())
+
+
 @pytest.mark.parametrize("options", [{}, {"cache_size": 2 << 20}], ids=["cached", "small cache"])
 def test_damage_in_a_large_batch_says_where(tmp_path, options):
     count = 500_000

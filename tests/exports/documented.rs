@@ -248,6 +248,8 @@ fn the_tree_of_the_manual_is_the_tree_that_is_served() {
     let within = |name: &str| fs::read_dir(fixtures.join(name)).unwrap().map(|entry| entry.unwrap().path());
     let mut arrays: Vec<PathBuf> = within("arrays/dense").chain(within("arrays/sparse")).collect();
     arrays.extend([fixtures.join("demo"), fixtures.join("arrays/filestore")]);
+    // One with geometries.
+    arrays.push(support::corpora::corpus().join("arrays/v22/dense_types_multi_var/p2"));
     let options = OpenOptions {
         reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
         ..OpenOptions::default()
