@@ -393,7 +393,7 @@ fn parts_are_the_rows_of_the_table() {
 
 #[test]
 fn queries_read_the_row_groups_that_they_need() {
-    made_and_checked("numpy, tiledb, duckdb, pyarrow.parquet", "parquet_bytes.py");
+    made_and_checked("numpy, tiledb, duckdb, polars, pyarrow.parquet", "parquet_bytes.py");
 }
 
 /// A part of the sample array, and the values that libtiledb read from it.

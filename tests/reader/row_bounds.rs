@@ -1,5 +1,5 @@
-//! No value lies outside the bounds that are reported for its row, and numbers of nulls are right, whoever wrote the
-//! array: checked for the fixtures and the larger collections (see tests/support/corpora.rs). Parquet footers have these
+//! No value lies outside the bounds that are reported for its row, exact bounds are values, and numbers of nulls are
+//! right, whoever wrote the array: checked for the fixtures and the larger collections (see tests/support/corpora.rs). Parquet footers have these
 //! bounds and numbers, merged over the rows of a row group, and queries skip row groups by them.
 //!
 //! `TILEFS_ARRAYS` names a folder: all arrays below it are also checked. `TILEFS_CASE=text` checks only arrays with
@@ -48,14 +48,16 @@ fn bounds_and_numbers_of_nulls_hold() {
     found.into_iter().for_each(|one| all.add(one));
     println!("{} folders, {} arrays opened, {} columns with bounds", arrays.len(), all.arrays, all.columns);
     println!("{} bounds hold, {} do not, {} could not be told or read", all.held, all.wrong.len(), all.refused);
+    println!("{} least and {} greatest values are exact", all.exact.0, all.exact.1);
     println!("{} bounds of floats, {} numbers of nulls, {} not 0", all.floats, all.counted, all.with_nulls);
     all.wrong.iter().take(40).for_each(|wrong| println!("{wrong}"));
     assert!(all.wrong.is_empty(), "{} bounds or numbers of nulls are wrong", all.wrong.len());
     let has_enough = all.held > 10_000 && all.attributes > 100 && all.floats > 1000 && all.with_nulls > 10;
+    let has_enough = has_enough && all.exact.0 > 1000 && all.exact.1 > 1000;
     assert!(has_enough || !case.is_empty(), "too few bounds or numbers of nulls");
 }
 
-/// Bounds that exclude a value, at either end, in any of several rows.
+/// Bounds that exclude a value, at either end, in any of several rows; bounds that are said to be exact, and are not.
 #[test]
 fn bounds_that_leave_a_value_out_are_found() {
     struct Same(ValueBounds);
@@ -69,7 +71,12 @@ fn bounds_that_leave_a_value_out_are_found() {
         }
     }
     let values: Vec<Vec<u8>> = [3i16, -4, 9].iter().map(|value| value.to_le_bytes().to_vec()).collect();
-    let not_a_number = Same(ValueBounds { least: 0f32.to_le_bytes().into(), greatest: 1f32.to_le_bytes().into() });
+    let bounds = |least: &[u8], greatest: &[u8]| ValueBounds {
+        least: least.into(),
+        greatest: greatest.into(),
+        ..ValueBounds::default()
+    };
+    let not_a_number = Same(bounds(&0f32.to_le_bytes(), &1f32.to_le_bytes()));
     let mut found = Found::default();
     compare("", Datatype::Float32, &[Some(&f32::NAN.to_le_bytes())], &not_a_number, 0..1, &mut found);
     assert_eq!(found.wrong.len(), 1);
@@ -77,13 +84,21 @@ fn bounds_that_leave_a_value_out_are_found() {
     compare("", Datatype::Int16, &[None], &not_a_number, 0..1, &mut found);
     assert_eq!(found.wrong.len(), 1);
     for (least, greatest, outside) in [(-4i16, 9i16, 0), (-3, 9, 1), (-4, 8, 1), (0, 8, 2), (-4, -4, 2)] {
-        let statistics =
-            Same(ValueBounds { least: least.to_le_bytes().into(), greatest: greatest.to_le_bytes().into() });
+        let statistics = Same(bounds(&least.to_le_bytes(), &greatest.to_le_bytes()));
         let cells: Vec<Option<&[u8]>> = values.iter().map(|value| Some(value.as_slice())).collect();
         let mut found = Found::default();
         compare("", Datatype::Int16, &cells, &statistics, 0..3, &mut found);
         assert_eq!(found.wrong.len(), outside, "{least} to {greatest}");
         assert_eq!(found.held, 1 - u64::from(outside > 0));
+    }
+    for (least, greatest, wrong) in [(-4i16, 9i16, 0), (-5, 9, 1), (-4, 10, 1), (-5, 10, 2)] {
+        let (is_least_exact, is_greatest_exact) = (true, true);
+        let of_all = bounds(&least.to_le_bytes(), &greatest.to_le_bytes());
+        let cells: Vec<Option<&[u8]>> = values.iter().map(|value| Some(value.as_slice())).collect();
+        let mut found = Found::default();
+        let statistics = Same(ValueBounds { is_least_exact, is_greatest_exact, ..of_all });
+        compare("", Datatype::Int16, &cells, &statistics, 0..3, &mut found);
+        assert_eq!(found.wrong.len(), wrong, "{least} to {greatest}");
     }
 }
 
@@ -98,6 +113,8 @@ struct Found {
     held: u64,
     /// Of these, the number of ranges of floats.
     floats: u64,
+    /// Numbers of exact lower and upper bounds.
+    exact: (u64, u64),
     /// Number of ranges of rows whose number of nulls is known.
     counted: u64,
     /// Of these, the number of ranges with nulls.
@@ -114,6 +131,8 @@ impl Found {
         self.attributes += other.attributes;
         self.held += other.held;
         self.floats += other.floats;
+        self.exact.0 += other.exact.0;
+        self.exact.1 += other.exact.1;
         self.counted += other.counted;
         self.with_nulls += other.with_nulls;
         self.refused += other.refused;
@@ -239,10 +258,11 @@ fn compare(
             found.wrong.push(format!("{place} rows {rows:?}: {nulls} nulls, not {counted}"));
         }
     }
-    let Ok(Some(ValueBounds { least, greatest })) = statistics.bounds(rows.clone()) else {
+    let Ok(Some(bounds)) = statistics.bounds(rows.clone()) else {
         found.refused += 1;
         return;
     };
+    let ValueBounds { least, greatest, is_least_exact, is_greatest_exact } = bounds;
     let is_nan = |value: &[u8]| Scalar::parse(datatype, value).is_ok_and(|value| value.is_nan());
     let order = |a: &[u8], b: &[u8]| compare_values(datatype.name(), a, b);
     let is_outside = |value: &[u8]| {
@@ -250,8 +270,15 @@ fn compare(
     };
     let outside = cells.iter().flatten().filter(|value| is_outside(value));
     found.floats += u64::from(datatype.kind() == Kind::Float);
-    let wrong: Vec<String> =
+    let mut wrong: Vec<String> =
         outside.map(|value| format!("{place} rows {rows:?}: {value:?} outside of {least:?} to {greatest:?}")).collect();
+    found.exact.0 += u64::from(is_least_exact);
+    found.exact.1 += u64::from(is_greatest_exact);
+    for bound in [(is_least_exact, &least), (is_greatest_exact, &greatest)].iter().filter(|bound| bound.0) {
+        if !cells.iter().flatten().any(|value| order(value, bound.1).is_eq()) {
+            wrong.push(format!("{place} rows {rows:?}: no value is {:?}, which should be exact", bound.1));
+        }
+    }
     found.held += u64::from(wrong.is_empty());
     found.wrong.extend(wrong);
 }

@@ -87,13 +87,18 @@ struct StatisticsInMicroseconds(Arc<dyn ColumnStatistics>);
 
 impl ColumnStatistics for StatisticsInMicroseconds {
     fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
-        let Some(ValueBounds { least, greatest }) = self.0.bounds(rows)? else { return Ok(None) };
+        let Some(ValueBounds { least, greatest, is_least_exact, is_greatest_exact }) = self.0.bounds(rows)? else {
+            return Ok(None);
+        };
         let number = |bytes: &[u8]| bytes.try_into().ok().map(i64::from_le_bytes).filter(|&value| value != i64::MIN);
         let Some((least, greatest)) = number(&least).zip(number(&greatest)) else { return Ok(None) };
-        let up = i64::from(greatest.rem_euclid(NANOSECONDS) != 0);
+        let is_whole = |value: i64| value.rem_euclid(NANOSECONDS) == 0;
+        let up = i64::from(!is_whole(greatest));
         Ok(Some(ValueBounds {
             least: least.div_euclid(NANOSECONDS).to_le_bytes().to_vec(),
             greatest: (greatest.div_euclid(NANOSECONDS) + up).to_le_bytes().to_vec(),
+            is_least_exact: is_least_exact && is_whole(least),
+            is_greatest_exact: is_greatest_exact && is_whole(greatest),
         }))
     }
 
@@ -117,7 +122,8 @@ mod tests {
 
     impl ColumnStatistics for Bounds {
         fn bounds(&self, _rows: Range<u64>) -> Result<Option<ValueBounds>> {
-            Ok(Some(ValueBounds { least: self.0.to_le_bytes().to_vec(), greatest: self.1.to_le_bytes().to_vec() }))
+            let (least, greatest) = (self.0.to_le_bytes().to_vec(), self.1.to_le_bytes().to_vec());
+            Ok(Some(ValueBounds { least, greatest, is_least_exact: true, is_greatest_exact: true }))
         }
 
         fn nulls(&self, _rows: Range<u64>) -> Result<Option<u64>> {
@@ -174,6 +180,8 @@ mod tests {
             let bounds = converted.statistics.unwrap().bounds(0..1).unwrap().unwrap();
             let number = |bytes: &[u8]| i128::from(i64::from_le_bytes(bytes.try_into().unwrap())) * 1000;
             prop_assert!(number(&bounds.least) <= least.into() && number(&bounds.greatest) >= greatest.into());
+            prop_assert_eq!(bounds.is_least_exact, number(&bounds.least) == least.into());
+            prop_assert_eq!(bounds.is_greatest_exact, number(&bounds.greatest) == greatest.into());
             let (low, high) = converted.bounds.unwrap();
             prop_assert!(low * 1000 <= least.into() && high * 1000 >= greatest.into());
         }

@@ -173,7 +173,7 @@ impl ParquetFile {
             .map(|column| {
                 let longest = vec![0xff; MAX_STATISTIC];
                 let statistics = column.statistics.as_ref().map(|_| ChunkStatistics {
-                    bounds: Some(ValueBounds { least: longest.clone(), greatest: longest }),
+                    bounds: Some(ValueBounds { least: longest.clone(), greatest: longest, ..ValueBounds::default() }),
                     nulls: Some(i64::MAX as u64),
                 });
                 ColumnChunk {

@@ -223,9 +223,9 @@ impl ChunkStatistics {
         if let Some(bounds) = &self.bounds {
             fields.bytes(5, &bounds.greatest);
             fields.bytes(6, &bounds.least);
-            // Bounds need not be values.
-            fields.bool(7, false);
-            fields.bool(8, false);
+            // Polars skips row groups only by bounds that are values.
+            fields.bool(7, bounds.is_greatest_exact);
+            fields.bool(8, bounds.is_least_exact);
         }
     }
 }

@@ -35,10 +35,12 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> ChunkStatistics {
     ChunkStatistics { bounds, nulls }
 }
 
-/// Returns bounds of a column's values as Parquet stores them. `None` if they cannot be.
+/// Returns bounds of a column's values as Parquet stores them. `None` if they cannot be. Exact bounds stay exact, since
+/// each value is converted on its own; a zero equals one of the other sign.
 ///
 /// Labels and lists have none: labels are ordered differently from their codes, and lists have no order.
-fn stored_bounds(column: &ParquetColumn, ValueBounds { least, greatest }: ValueBounds) -> Option<ValueBounds> {
+fn stored_bounds(column: &ParquetColumn, bounds: ValueBounds) -> Option<ValueBounds> {
+    let ValueBounds { least, greatest, .. } = bounds;
     let (least, greatest) = match column.layout {
         PageLayout::Values(_) => {
             (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?)
@@ -52,7 +54,8 @@ fn stored_bounds(column: &ParquetColumn, ValueBounds { least, greatest }: ValueB
             return None;
         }
     };
-    (least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC).then_some(ValueBounds { least, greatest })
+    let are_short = least.len() <= MAX_STATISTIC && greatest.len() <= MAX_STATISTIC;
+    are_short.then_some(ValueBounds { least, greatest, ..bounds })
 }
 
 #[derive(Clone, Copy)]

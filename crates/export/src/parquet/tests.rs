@@ -266,12 +266,14 @@ fn not_a_time_is_null_in_every_unit() {
     }
 }
 
-/// Bounds that do not occur elsewhere in the file.
+/// Bounds that do not occur elsewhere in the file; the lower one is exact.
 struct Bounds(Vec<u8>, Vec<u8>);
 
 impl ColumnStatistics for Bounds {
     fn bounds(&self, rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<ValueBounds>> {
-        Ok((rows.start == 0).then(|| ValueBounds { least: self.0.clone(), greatest: self.1.clone() }))
+        let (least, greatest) = (self.0.clone(), self.1.clone());
+        let bounds = ValueBounds { least, greatest, is_least_exact: true, is_greatest_exact: false };
+        Ok((rows.start == 0).then_some(bounds))
     }
 
     fn nulls(&self, _rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<u64>> {
@@ -289,11 +291,11 @@ fn bounds_match_stored_values() {
         let length = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap()) as usize;
         whole[whole.len() - 8 - length..].to_vec()
     };
-    // Fields 5 and 6 of a struct, binary, greatest first, then two fields that are "false". Field 3, the number of
-    // nulls, may precede them.
+    // Fields 5 and 6 of a struct, binary, greatest first, then a field that is "false" and one that is "true". Field 3,
+    // the number of nulls, may precede them.
     let has = |footer: &[u8], least: &[u8], greatest: &[u8]| {
         let length = |value: &[u8]| value.len() as u8;
-        let rest = [&[length(greatest)][..], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();
+        let rest = [&[length(greatest)][..], greatest, &[0x18, length(least)], least, &[0x12, 0x11]].concat();
         let heads: [&[u8]; 2] = [&[0x58], &[0x36, 0, 0x28]];
         heads
             .iter()
@@ -311,6 +313,6 @@ fn bounds_match_stored_values() {
     let nan = footer(Datatype::Float32, &f32::NAN.to_le_bytes(), &1f32.to_le_bytes());
     let too_large = footer(Datatype::DateTimeDay, &0i64.to_le_bytes(), &i64::MAX.to_le_bytes());
     for without in [not_a_time, nan, too_large] {
-        assert!(!without.windows(2).any(|part| part == [0x12, 0x12]));
+        assert!(!without.windows(2).any(|part| part == [0x12, 0x11]));
     }
 }

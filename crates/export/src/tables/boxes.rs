@@ -217,7 +217,7 @@ pub struct AroundCentres {
 
 impl ColumnStatistics for AroundCentres {
     fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
-        let Some(ValueBounds { least, greatest }) = self.centres.bounds(rows)? else { return Ok(None) };
+        let Some(ValueBounds { least, greatest, .. }) = self.centres.bounds(rows)? else { return Ok(None) };
         let (Ok(least), Ok(greatest)) = (least.try_into(), greatest.try_into()) else { return Ok(None) };
         let [mut least, mut greatest] = [least, greatest].map(f64::from_le_bytes);
         // The centre and the distance were rounded, each by less than this part of the larger one.
@@ -228,7 +228,7 @@ impl ColumnStatistics for AroundCentres {
             greatest += most(greatest)
         }
         let [least, greatest] = [least, greatest].map(|bound| bound.to_le_bytes().to_vec());
-        Ok(Some(ValueBounds { least, greatest }))
+        Ok(Some(ValueBounds { least, greatest, ..ValueBounds::default() }))
     }
 
     fn nulls(&self, _rows: Range<u64>) -> Result<Option<u64>> {
@@ -341,7 +341,7 @@ mod tests {
     impl ColumnStatistics for Everywhere {
         fn bounds(&self, _rows: Range<u64>) -> Result<Option<ValueBounds>> {
             let [least, greatest] = self.0.map(|bound| bound.to_le_bytes().to_vec());
-            Ok(Some(ValueBounds { least, greatest }))
+            Ok(Some(ValueBounds { least, greatest, ..ValueBounds::default() }))
         }
 
         fn nulls(&self, _rows: Range<u64>) -> Result<Option<u64>> {

@@ -1,6 +1,7 @@
-//! BoundsOfCells of the values of cells, collected from the statistics that writers record for tiles.
+//! Bounds of the values of cells, collected from the statistics that writers record for tiles.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Locate, Result};
@@ -10,28 +11,72 @@ use tilefs_format::schema::{Attribute, CellValNum};
 use super::Array;
 use super::context::TileStatistic;
 
-/// A lower and an upper bound of values, as little-endian bytes. Both may be values themselves.
+/// A lower and an upper bound of values, as little-endian bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValueBounds {
     /// The bytes of the lower bound.
     pub least: Vec<u8>,
     /// The bytes of the upper bound.
     pub greatest: Vec<u8>,
+    /// Whether a value is known to equal the lower bound.
+    pub is_least_exact: bool,
+    /// Whether a value is known to equal the upper bound.
+    pub is_greatest_exact: bool,
 }
+
+/// A lower or an upper bound.
+#[derive(Debug, Clone)]
+pub struct Extreme {
+    value: Scalar,
+    /// Whether a value is known to equal it.
+    is_exact: bool,
+}
+
+impl Extreme {
+    /// Creates a bound.
+    pub fn new(value: Scalar, is_exact: bool) -> Self {
+        Extreme { value, is_exact }
+    }
+
+    /// Returns the outer one of two bounds; `outwards` is how it compares with the other one.
+    fn join(self, other: Extreme, outwards: Ordering) -> Extreme {
+        match other.value.compare(&self.value) {
+            Ordering::Equal => Extreme { is_exact: self.is_exact || other.is_exact, ..self },
+            order if order == outwards => other,
+            _ => self,
+        }
+    }
+}
+
+/// Some cells of a tile.
+#[derive(Debug, Clone, Copy)]
+pub struct CellsOfTile {
+    /// The number of the visible fragment, and of the tile in it.
+    pub tile: (usize, u64),
+    /// Number of the cells, if all of them are certain to be shown, and none was added before.
+    pub shown: Option<u64>,
+    /// Number of cells in the whole tile.
+    pub in_tile: u64,
+}
+
+/// Maximum number of tiles whose shown cells are counted at the same time.
+const MAX_COUNTED: usize = 1 << 16;
 
 /// Collects the bounds of the values of some cells, as far as they are known.
 pub struct BoundsOfCells {
     datatype: Datatype,
-    found: Option<(Scalar, Scalar)>,
+    found: Option<(Extreme, Extreme)>,
     is_known: bool,
     /// The most recently added tile, because consecutive cells often come from the same one.
     last: Option<(usize, u64)>,
+    /// Numbers of shown cells of tiles of which there may be more.
+    counted: HashMap<(usize, u64), u64>,
 }
 
 impl BoundsOfCells {
-    /// BoundsOfCells of no cells.
+    /// Creates the bounds of no cells.
     pub fn new(datatype: Datatype) -> Self {
-        BoundsOfCells { datatype, found: None, is_known: true, last: None }
+        BoundsOfCells { datatype, found: None, is_known: true, last: None, counted: HashMap::new() }
     }
 
     /// Returns whether the bounds are still known.
@@ -44,30 +89,42 @@ impl BoundsOfCells {
         self.is_known = false;
     }
 
-    /// Returns whether a tile differs from that of the previous call.
-    pub fn is_new(&mut self, fragment: usize, tile: u64) -> bool {
-        self.last.replace((fragment, tile)) != Some((fragment, tile))
+    /// Counts cells of a tile. Returns whether all of its cells are now shown; `None` if the bounds of the tile need not
+    /// be added, because they would change nothing.
+    pub fn count(&mut self, CellsOfTile { tile, shown, in_tile }: CellsOfTile) -> Option<bool> {
+        let is_new = self.last.replace(tile) != Some(tile);
+        let is_whole = shown.is_some_and(|shown| {
+            if shown == in_tile || self.counted.len() == MAX_COUNTED && !self.counted.contains_key(&tile) {
+                return shown == in_tile;
+            }
+            let counted = self.counted.entry(tile).or_default();
+            *counted = counted.saturating_add(shown);
+            *counted == in_tile
+        });
+        if is_whole {
+            self.counted.remove(&tile);
+        }
+        (self.is_known && (is_new || is_whole)).then_some(is_whole)
     }
 
-    /// Adds cells whose values lie between two values.
-    pub fn add(&mut self, low: Scalar, high: Scalar) {
-        if low.is_nan() || high.is_nan() || low.compare(&high) == Ordering::Greater {
+    /// Adds cells whose values lie between two bounds.
+    pub fn add(&mut self, low: Extreme, high: Extreme) {
+        if low.value.is_nan() || high.value.is_nan() || low.value.compare(&high.value) == Ordering::Greater {
             return self.add_unknown();
         }
         self.found = Some(match self.found.take() {
             None => (low, high),
-            Some((least, greatest)) => (
-                if low.compare(&least) == Ordering::Less { low } else { least },
-                if high.compare(&greatest) == Ordering::Greater { high } else { greatest },
-            ),
+            Some((least, greatest)) => (least.join(low, Ordering::Less), greatest.join(high, Ordering::Greater)),
         });
     }
 
-    /// Adds cells of an attribute from a tile of a visible fragment.
+    /// Adds cells of an attribute from a tile of a visible fragment. The extremes of a tile are values of its cells; if all
+    /// of these are shown, the bounds are exact.
     ///
     /// # Errors
     /// Any damage in the metadata with the statistics of the tile.
-    pub fn add_tile(&mut self, array: &Array, attribute: usize, fragment: usize, tile: u64) -> Result<()> {
+    pub fn add_tile(&mut self, array: &Array, attribute: usize, cells: CellsOfTile) -> Result<()> {
+        let (Some(is_whole), (fragment, tile)) = (self.count(cells), cells.tile) else { return Ok(()) };
         let Some((least, greatest)) = array.tile_extremes(fragment, attribute, tile)? else {
             self.add_unknown();
             return Ok(());
@@ -85,7 +142,9 @@ impl BoundsOfCells {
             }
         }
         if !is_empty {
-            self.add(least, greatest);
+            let are_values = is_whole && has_no_nulls(array, attribute, (fragment, tile))?;
+            let is_value = are_values && is_surely_a_maximum(&greatest);
+            self.add(Extreme::new(least, are_values), Extreme::new(greatest, is_value));
         }
         Ok(())
     }
@@ -96,7 +155,12 @@ impl BoundsOfCells {
     /// If a value has another type.
     pub fn finish(self) -> Result<Option<ValueBounds>> {
         let Some((least, greatest)) = self.found.filter(|_| self.is_known) else { return Ok(None) };
-        Ok(Some(ValueBounds { least: least.to_bytes(self.datatype)?, greatest: greatest.to_bytes(self.datatype)? }))
+        Ok(Some(ValueBounds {
+            least: least.value.to_bytes(self.datatype)?,
+            greatest: greatest.value.to_bytes(self.datatype)?,
+            is_least_exact: least.is_exact,
+            is_greatest_exact: greatest.is_exact,
+        }))
     }
 }
 
@@ -162,6 +226,22 @@ fn are_surely_numbers(sum: f64, ends: [&Scalar; 2]) -> bool {
     sum.abs() < f64::MAX && ends.into_iter().all(is_small)
 }
 
+/// Returns whether no cell of a tile is null. libtiledb 2.7 records the extremes 0 and 0 for a tile with only nulls.
+fn has_no_nulls(array: &Array, attribute: usize, (fragment, tile): (usize, u64)) -> Result<bool> {
+    let is_nullable = array.schema().attributes.get(attribute).is_none_or(|attribute| attribute.nullable);
+    Ok(!is_nullable || array.tile_statistic(fragment, attribute, tile, TileStatistic::Nulls)? == Some(0))
+}
+
+/// Returns whether the maximum that a writer recorded for a tile must be a value. For floats, it is the least positive
+/// normal number if all values are below that.
+fn is_surely_a_maximum(greatest: &Scalar) -> bool {
+    match greatest {
+        Scalar::Float32(value) => *value > f32::MIN_POSITIVE,
+        Scalar::Float64(value) => *value > f64::MIN_POSITIVE,
+        _ => true,
+    }
+}
+
 /// Returns whether writers record reliable extremes of an attribute: for numbers, dates and times with one value per
 /// cell. Nulls are not included in them.
 ///
@@ -180,22 +260,55 @@ pub fn are_recorded(attribute: &Attribute) -> bool {
 mod tests {
     use super::*;
 
+    fn signed(value: i64, is_exact: bool) -> Extreme {
+        Extreme::new(Scalar::Signed(value), is_exact)
+    }
+
     #[test]
     fn bounds_include_all_added_values() {
-        let signed = |value: i64| Scalar::Signed(value);
         let mut bounds = BoundsOfCells::new(Datatype::Int16);
-        bounds.add(signed(-3), signed(5));
-        bounds.add(signed(2), signed(9));
+        bounds.add(signed(-3, true), signed(5, true));
+        bounds.add(signed(2, true), signed(9, false));
         assert!(bounds.is_known());
-        assert_eq!(bounds.finish().unwrap(), Some(ValueBounds { least: vec![0xfd, 0xff], greatest: vec![9, 0] }));
+        let wanted = ValueBounds {
+            least: vec![0xfd, 0xff],
+            greatest: vec![9, 0],
+            is_least_exact: true,
+            is_greatest_exact: false,
+        };
+        assert_eq!(bounds.finish().unwrap(), Some(wanted));
         assert_eq!(BoundsOfCells::new(Datatype::Int16).finish().unwrap(), None);
         let mut unordered = BoundsOfCells::new(Datatype::Int16);
-        unordered.add(signed(0), signed(1));
-        unordered.add(signed(5), signed(2));
+        unordered.add(signed(0, true), signed(1, true));
+        unordered.add(signed(5, true), signed(2, true));
         assert_eq!(unordered.finish().unwrap(), None);
         let mut nan = BoundsOfCells::new(Datatype::Float32);
-        nan.add(Scalar::Float32(f32::NAN), Scalar::Float32(1.0));
+        nan.add(Extreme::new(Scalar::Float32(f32::NAN), true), Extreme::new(Scalar::Float32(1.0), true));
         assert!(!nan.is_known());
+    }
+
+    #[test]
+    fn a_bound_is_exact_if_any_of_its_values_is() {
+        let exact = |added: &[(i64, bool)]| {
+            let mut bounds = BoundsOfCells::new(Datatype::Int16);
+            added.iter().for_each(|&(value, is_exact)| bounds.add(signed(value, is_exact), signed(value, is_exact)));
+            let found = bounds.finish().unwrap().unwrap();
+            (found.is_least_exact, found.is_greatest_exact)
+        };
+        assert_eq!(exact(&[(1, false), (1, true)]), (true, true));
+        assert_eq!(exact(&[(1, true), (1, false)]), (true, true));
+        assert_eq!(exact(&[(1, true), (0, false), (2, false)]), (false, false));
+        assert_eq!(exact(&[(1, false), (0, true)]), (true, false));
+    }
+
+    #[test]
+    fn a_tile_is_whole_once_all_of_its_cells_were_counted() {
+        let mut bounds = BoundsOfCells::new(Datatype::Int16);
+        let mut count = |tile, shown| bounds.count(CellsOfTile { tile: (0, tile), shown, in_tile: 10 });
+        assert_eq!((count(0, Some(10)), count(1, Some(4)), count(1, Some(4))), (Some(true), Some(false), None));
+        assert_eq!((count(2, None), count(1, Some(2)), count(2, Some(9))), (Some(false), Some(true), Some(false)));
+        let largest = Scalar::Float64(f64::MIN_POSITIVE);
+        assert!(!is_surely_a_maximum(&largest) && is_surely_a_maximum(&Scalar::Signed(-1)));
     }
 
     #[test]

@@ -389,7 +389,7 @@ impl ColumnStatistics for RunOfCoordinates {
         if self.step < 0 {
             std::mem::swap(&mut least, &mut greatest);
         }
-        Ok(Some(ValueBounds { least, greatest }))
+        Ok(Some(ValueBounds { least, greatest, is_least_exact: true, is_greatest_exact: true }))
     }
 
     fn nulls(&self, _rows: ops::Range<u64>) -> Result<Option<u64>> {

@@ -7,10 +7,10 @@ use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 
 use super::column::DenseColumn;
-use super::pieces::PieceSource;
+use super::pieces::{Piece, PieceSource};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::bounds::{BoundsOfCells, NullsOfCells, ValueBounds, are_recorded};
+use crate::array::bounds::{BoundsOfCells, CellsOfTile, Extreme, NullsOfCells, ValueBounds, are_recorded};
 use crate::array::folder::outline::FieldFile;
 
 /// The statistics of an attribute in the cells of a selection: bounds of its values, from metadata alone.
@@ -18,6 +18,8 @@ pub struct CellStatistics {
     view: Arc<DenseView>,
     column: DenseColumn,
     attribute: usize,
+    /// Whether no cell is selected twice.
+    are_distinct: bool,
 }
 
 impl CellStatistics {
@@ -31,8 +33,9 @@ impl CellStatistics {
             return Ok(None);
         };
         let size = wanted.cell_size().unwrap_or(8);
+        let are_distinct = selection.axes().iter().all(|axis| axis.ranges().len() <= 1);
         let column = DenseColumn::new(view.clone(), selection, attribute, FieldFile::Data, vec![0; size])?;
-        Ok(Some(CellStatistics { view, column, attribute }))
+        Ok(Some(CellStatistics { view, column, attribute, are_distinct }))
     }
 
     /// Returns bounds of the non-null values of some cells; `None` if they are not known.
@@ -49,15 +52,18 @@ impl CellStatistics {
                 PieceSource::Tile { fragment, tile } => {
                     if !array.outline(fragment)?.facts.dense {
                         bounds.add_unknown();
-                    } else if bounds.is_new(fragment, tile) {
-                        bounds.add_tile(array, self.attribute, fragment, tile)?;
+                        return Ok(());
                     }
+                    let in_tile = self.view.cells_in_tile(fragment, tile)?;
+                    // Within a piece, no cell is selected twice.
+                    let shown = Some(cells_of(&piece)).filter(|&count| self.are_distinct || count == in_tile);
+                    bounds.add_tile(array, self.attribute, CellsOfTile { tile: (fragment, tile), shown, in_tile })?;
                 }
                 // Nulls are ignored.
                 PieceSource::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
                 PieceSource::Fill => {
                     let fill = Scalar::parse(attribute.datatype, &attribute.fill)?;
-                    bounds.add(fill.clone(), fill);
+                    bounds.add(Extreme::new(fill.clone(), true), Extreme::new(fill, true));
                 }
             }
             Ok(())
@@ -77,7 +83,7 @@ impl CellStatistics {
             return Ok(nulls.finish());
         }
         self.column.for_each_piece(cells.start, cells.end - cells.start, |piece| {
-            let count = piece.axes.iter().map(|axis| axis.count).product();
+            let count = cells_of(&piece);
             match piece.source {
                 PieceSource::Tile { fragment, .. } if !array.outline(fragment)?.facts.dense => nulls.add(None),
                 PieceSource::Tile { fragment, tile } => {
@@ -90,4 +96,8 @@ impl CellStatistics {
         })?;
         Ok(nulls.finish())
     }
+}
+
+fn cells_of(piece: &Piece) -> u64 {
+    piece.axes.iter().map(|axis| axis.count).product()
 }

@@ -11,7 +11,7 @@ use super::rows::segments::{RowSegment, VisitedRows};
 use super::select::cells::TileCells;
 use super::view::SparseView;
 use crate::array::FieldId;
-use crate::array::bounds::{BoundsOfCells, NullsOfCells, ValueBounds, are_recorded};
+use crate::array::bounds::{BoundsOfCells, CellsOfTile, Extreme, NullsOfCells, ValueBounds, are_recorded};
 
 /// The statistics of a field of the rows of a view: bounds of its values, from metadata alone.
 ///
@@ -42,13 +42,11 @@ impl RowStatistics {
     /// Any damage in the metadata that record them.
     pub fn bounds(&self, rows: Range<u64>) -> Result<Option<ValueBounds>> {
         let mut bounds = BoundsOfCells::new(self.datatype);
-        self.view.for_each_tile(rows, |fragment, TileCells { tile, .. }, _| {
-            if !bounds.is_known() || !bounds.is_new(fragment, tile) {
-                return Ok(());
-            }
+        self.view.for_each_tile(rows, |fragment, TileCells { tile, count, in_tile, .. }, are_rows| {
+            let cells = CellsOfTile { tile: (fragment, tile), shown: are_rows.then_some(count), in_tile };
             match self.field {
-                FieldId::Dimension(dimension) => self.add_box(&mut bounds, dimension, fragment, tile),
-                FieldId::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, fragment, tile),
+                FieldId::Dimension(dimension) => self.add_box(&mut bounds, dimension, cells),
+                FieldId::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, cells),
             }
         })?;
         bounds.finish()
@@ -73,7 +71,9 @@ impl RowStatistics {
         Ok(nulls.finish())
     }
 
-    fn add_box(&self, bounds: &mut BoundsOfCells, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
+    /// Adds the box around the cells of a tile, on whose edges there are cells.
+    fn add_box(&self, bounds: &mut BoundsOfCells, dimension: usize, cells: CellsOfTile) -> Result<()> {
+        let (Some(is_whole), (fragment, tile)) = (bounds.count(cells), cells.tile) else { return Ok(()) };
         let array = self.view.array();
         // Older writers ordered times before 1970 after all others.
         if array.outline(fragment)?.facts.version < SIGNED_TIMES_SINCE && self.datatype.is_datetime() {
@@ -84,7 +84,10 @@ impl RowStatistics {
         let range = range.in_fragment(array.fragment_name(fragment)).in_array(array.path())?;
         let rounding = self.view.query()?.plan.axes.get(dimension).and_then(|axis| axis.rounding);
         match rounding.map_or(Some(range.clone()), |rounding| rounding.around(&range)) {
-            Some(range) => bounds.add(range.low, range.high),
+            Some(range) => {
+                let is_exact = is_whole && rounding.is_none();
+                bounds.add(Extreme::new(range.low, is_exact), Extreme::new(range.high, is_exact));
+            }
             None => bounds.add_unknown(),
         }
         Ok(())
