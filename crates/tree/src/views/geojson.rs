@@ -11,12 +11,11 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 
 use crate::cells::FieldId;
+use crate::fields::FieldFolder;
 use crate::fields::table_notes::take_geometries;
-use crate::fields::{FieldFolder, xattrs};
-use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
-use crate::views::json_lines::is_within_doubles;
-use crate::views::tables::{columns_with_fields, forward_by_rows, measured_table, no_tables};
+use crate::views::json_lines::{file_of_lines, is_within_doubles};
+use crate::views::tables::{columns_with_fields, no_tables};
 use crate::views::view::{Add, Job, Shown, View};
 
 /// The table as lines of GeoJSON.
@@ -34,7 +33,8 @@ pub static GEOJSON: View = View {
     add: Add::OfArray(|builder, fields| {
         if may_have_geometries(fields) {
             let listing = fields.listing_if(GEOJSON.is_shown(&fields.shown), Sizing::Cells);
-            builder.add_with("cells.geojsonl", &GEOJSON, None, file(fields), listing);
+            let file = file_of_lines(fields, "GeoJSON lines", table);
+            builder.add_with("cells.geojsonl", &GEOJSON, None, file, listing);
         }
     }),
     ..View::PLAIN
@@ -57,13 +57,6 @@ fn may_have_geometries(fields: &FieldFolder) -> bool {
     let names: HashSet<&str> = schema.dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
     attributes.any(|attribute| is_geometry(attribute.datatype, &attribute.name))
         || floats.count() > 1 && (names.contains("_X") && names.contains("_Y") || names.contains("soma_joinid"))
-}
-
-fn file(fields: &FieldFolder) -> LazyFile {
-    let (from_front, described) = (fields.clone(), fields.clone());
-    let file = fields.file(|fields| Ok(Arc::new(measured_table(fields, "GeoJSON lines", table(fields)?)?)));
-    let forward = move || forward_by_rows(&from_front, |fields, _| Ok(Box::new(text::forward(table(fields)?))));
-    file.with_forward(forward).described_by(move || xattrs::of_table(&described))
 }
 
 fn table(fields: &FieldFolder) -> Result<Arc<text::Table>> {

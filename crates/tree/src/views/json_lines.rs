@@ -41,9 +41,18 @@ pub static JSON_LINES: View = View {
 const MAX_EXACT: i128 = 1 << 53;
 
 fn file(fields: &FieldFolder) -> LazyFile {
+    file_of_lines(fields, "JSON lines", table)
+}
+
+/// Returns the file of a table with a line per row; `what` distinguishes its saved measurements from those of other files.
+pub fn file_of_lines(
+    fields: &FieldFolder,
+    what: &'static str,
+    table: fn(&FieldFolder) -> Result<Arc<text::Table>>,
+) -> LazyFile {
     let (from_front, described) = (fields.clone(), fields.clone());
-    let file = fields.file(|fields| Ok(Arc::new(measured_table(fields, "JSON lines", table(fields)?)?)));
-    let forward = move || forward_by_rows(&from_front, |fields, _| Ok(Box::new(text::forward(table(fields)?))));
+    let file = fields.file(move |fields| Ok(Arc::new(measured_table(fields, what, table(fields)?)?)));
+    let forward = move || forward_by_rows(&from_front, move |fields, _| Ok(Box::new(text::forward(table(fields)?))));
     file.with_forward(forward).described_by(move || xattrs::of_table(&described))
 }
 
