@@ -16,7 +16,7 @@ use crate::content::element::{BLOCK, Computed, by_elements};
 use crate::content::offsets::Offsets;
 use crate::geo::wkb::{Geometry, WkbError};
 
-/// The names of the sides of a box in GeoParquet, in the order of [`BoxSide`].
+/// The names of the sides of a box in GeoParquet, in the order of the columns of [`boxes`].
 pub const SIDES: [&str; 4] = ["xmin", "ymin", "xmax", "ymax"];
 
 /// Number of geometries whose boxes are computed together.

@@ -44,15 +44,15 @@ impl DenseColumn {
     }
 
     /// Copies the cells of a piece from a tile of `tile_size` bytes if they are cached and its lines are consecutive
-    /// cells. Returns whether this is so.
+    /// cells. Returns whether this is so; reading by a plan reports cells past the end of the tile.
     fn copy_cached(&self, piece: &Piece, tiles: &Tiles, tile: u64, tile_size: u64, out: &mut [u8]) -> Result<bool> {
-        if self.is_reordered(piece, tile_size) {
+        let is_scattered = piece.axes.last().is_some_and(|axis| axis.tile_stride != 1 || axis.out_stride != 1);
+        if is_scattered || self.is_reordered(piece, tile_size) || self.bytes_of(piece)?.end > tile_size {
             return Ok(false);
         }
         let cache = self.view.array().context().fetcher.cache();
         let (size, mut are_cached, mut held) = (self.cell_size(), true, None);
-        piece.for_each_line(|from, to, count, stride, out_stride| {
-            are_cached &= count == 1 || stride == 1 && out_stride == 1;
+        piece.for_each_line(|from, to, count, _, _| {
             let to = to as usize * size;
             let (mut start, mut out) = (from * size as u64, &mut out[to..to + count as usize * size]);
             while are_cached && !out.is_empty() {

@@ -371,7 +371,7 @@ impl DenseColumn {
     }
 
     /// Returns the range of bytes of the tile from the first to the last byte that a piece takes.
-    fn bytes_of(&self, piece: &Piece) -> Result<Range<u64>> {
+    pub(super) fn bytes_of(&self, piece: &Piece) -> Result<Range<u64>> {
         let cells = piece.tile_cells();
         let bytes = |cell: u64| cell.checked_mul(self.cell_size as u64);
         let range = bytes(cells.start).zip(bytes(cells.end)).map(|(start, end)| start..end);
