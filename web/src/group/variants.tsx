@@ -122,11 +122,11 @@ function Records({ columns, rows, isAll }: Read) {
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="Records">
         <table class="grid">
-          <thead><tr>{fixed.map((name) => <th key={name} scope="col">{name}</th>)}{samples.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <thead><tr>{fixed.map((name, column) => <th key={name} scope="col" class={isNumber(column) ? "" : "text"}>{name}</th>)}{samples.map((name) => <th key={name} scope="col">{name || "(no name)"}</th>)}</tr></thead>
           <tbody>
             {rows.map((row, at) => (
               <tr key={at}>
-                {fixed.map((name, column) => <td key={name} class={column === 1 || column === 5 ? "" : "text"} title={row[column]?.slice(0, 2000)}>{row[column]?.slice(0, 60)}</td>)}
+                {fixed.map((name, column) => <td key={name} class={isNumber(column) ? "" : name === "INFO" ? "text info" : "text"} title={row[column]?.slice(0, 2000)}>{row[column]?.slice(0, 60)}</td>)}
                 {samples.map((name, sample) => {
                   const keys = row[8]?.split(":") ?? [];
                   const genotype = row[9 + sample]?.split(":")[keys.indexOf("GT")] ?? "";
@@ -140,6 +140,11 @@ function Records({ columns, rows, isAll }: Read) {
       <p class="status"><span>{isAll ? `${grouped(rows.length)} records` : `the first ${grouped(rows.length)} records`}{columns.length - 9 > MOST_SAMPLES && `, ${MOST_SAMPLES} of ${grouped(columns.length - 9)} samples`}</span></p>
     </>
   );
+}
+
+/** Returns whether a column of VCF, POS or QUAL, has numbers. */
+function isNumber(column: number): boolean {
+  return column === 1 || column === 5;
 }
 
 /** Returns how many of the alleles differ from the reference. */
