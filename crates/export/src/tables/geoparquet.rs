@@ -305,6 +305,7 @@ fn value(of_array: &[Metadatum], key: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::content::Content;
+    use crate::parquet::{ParquetFile, parquet_file};
 
     fn column(name: &str, datatype: Datatype) -> Column {
         let field = Field::new(name, datatype).with_values_per_cell(None);
@@ -356,6 +357,7 @@ mod tests {
         assert_eq!([0, 1].map(|number| columns[number].field.datatype), [Datatype::Blob, Datatype::UInt8]);
         assert_eq!(geo(&columns, &named).unwrap()["primary_column"], "g");
     }
+
     fn numbers(name: &str, values: &[f64]) -> Column {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Column::fixed(Field::new(name, Datatype::Float64), vec![values.len() as u64], Arc::new(bytes))
@@ -456,5 +458,51 @@ mod tests {
         let (found, boxes) = in_file(&mut columns, &metadata, known);
         assert_eq!(found["columns"]["soma_geometry"]["bbox"], json!([-1.0, -1.0, 8.0, 8.0]));
         assert!(Arc::ptr_eq(&boxes.unwrap().members[2].values, &columns[2].values));
+    }
+    /// Returns the Parquet file of a layer of two points of which the second begins with another byte; `number` is its
+    /// number in another column.
+    fn file_of_layer(first_byte: u8, number: f64) -> ParquetFile {
+        let point = |byte: u8| [&[byte, 1, 0, 0, 0][..], &[0; 16]].concat();
+        let geometries = [point(1), point(first_byte)].concat();
+        let offsets = Arc::new([0u64, 21, 42].map(u64::to_le_bytes).concat());
+        let field = Field::new("wkb_geometry", Datatype::Blob).with_values_per_cell(None);
+        let mut columns = vec![
+            numbers("_X", &[0.0, 0.0]),
+            numbers("_Y", &[0.0, 0.0]),
+            Column::variable(field, vec![2], Arc::new(geometries), offsets),
+            numbers("number", &[-number, number]),
+        ];
+        let (text, boxes) = in_parquet(&mut columns, &layer().1, KnownRows::default);
+        let metadata = vec![(KEY.to_owned(), text.unwrap())];
+        parquet_file(&columns, Some(&boxes.unwrap()), None, metadata).unwrap().0
+    }
+
+    #[test]
+    fn a_damaged_geometry_makes_no_page_of_another_column_unreadable() {
+        const PAGE: usize = 4096;
+        let page = |file: &ParquetFile, number: usize| {
+            let start = number * PAGE;
+            let mut bytes = vec![0; PAGE.min(file.len() as usize - start)];
+            file.read_at(start as u64, &mut bytes).map(|()| bytes)
+        };
+        let [damaged, intact, other] =
+            [(9, 1.5), (1, 1.5), (1, -2.5)].map(|(byte, number)| file_of_layer(byte, number));
+        assert_eq!((damaged.len(), other.len()), (intact.len(), intact.len()));
+        let (mut refused, mut of_numbers) = (0, 0);
+        for number in 0..(intact.len() as usize).div_ceil(PAGE) {
+            let has_numbers = page(&intact, number).unwrap() != page(&other, number).unwrap();
+            of_numbers += usize::from(has_numbers);
+            match page(&damaged, number) {
+                Ok(_) => {}
+                Err(_) => {
+                    refused += 1;
+                    assert!(!has_numbers, "page {number} has values of another column");
+                }
+            }
+        }
+        assert!(refused > 0 && of_numbers > 0);
+        // Readers begin with the end of the file.
+        let last = page(&damaged, damaged.len() as usize / PAGE).unwrap();
+        assert!(last.ends_with(b"PAR1"));
     }
 }
