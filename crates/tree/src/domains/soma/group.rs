@@ -11,17 +11,62 @@ use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
 use crate::domains::soma::slices::{ExperimentSlices, SLICE};
 use crate::domains::soma::{array_form, matrix_lengths, object_type};
-use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
+use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
-use crate::texts::view_line;
 
 /// The domain: SOMA's experiments, measurements, data frames and matrices.
 pub const DOMAIN: Domain = Domain {
+    groups: "Experiments of TileDB-SOMA",
+    group_views: &VIEWS,
     of_group: Some(|group| Box::new(SomaGroup(group))),
     array_form: Some(array_form),
     matrix_lengths: Some(matrix_lengths),
     ..Domain::NONE
 };
+
+/// The views of an experiment.
+const VIEWS: [GroupView; 8] = [
+    GroupView {
+        path: "zarr",
+        reader: "annotated data (open the folder): anndata, scanpy, zarr",
+        lacks: "what AnnData has no place for, which its attribute left_out names",
+    },
+    GroupView {
+        path: "zarr/ms/NAME",
+        reader: "one measurement of several: anndata",
+        lacks: "the other measurements, but raw, and what left_out names",
+    },
+    GroupView {
+        path: "h5ad/NAME.h5ad",
+        reader: "a measurement as a file: anndata, scanpy, R, cellxgene; cp copies it",
+        lacks: "dates, and what zarr/ms/NAME cannot hold",
+    },
+    GroupView {
+        path: "10x/NAME/",
+        reader: "a measurement as Cell Ranger's folder, genes by cells: Seurat, DropletUtils, scanpy",
+        lacks: "other columns, other layers, dense matrices and embeddings",
+    },
+    GroupView {
+        path: "10x/NAME/plain/",
+        reader: "the same without .gz, with genes.tsv: older readers",
+        lacks: "what 10x/NAME/ cannot hold",
+    },
+    GroupView {
+        path: "slice/obs=0..99,var=0..99/zarr",
+        reader: "some observations and variables: anndata",
+        lacks: "several ranges of an axis, and what zarr cannot hold",
+    },
+    GroupView {
+        path: "slice/obs=0..99,var=0..99/h5ad/NAME.h5ad",
+        reader: "the same as a file",
+        lacks: "several ranges of an axis, and what h5ad/NAME.h5ad cannot hold",
+    },
+    GroupView {
+        path: "slice/obs=0..99,var=0..99/10x/NAME/",
+        reader: "the same as Cell Ranger's folder",
+        lacks: "several ranges of an axis, and what 10x/NAME/ cannot hold",
+    },
+];
 
 /// What README.txt says about an experiment.
 const OF_EXPERIMENT: &str = "\
@@ -81,20 +126,9 @@ impl GroupDomain for SomaGroup {
         Ok((Some(Arc::new(zarr)), true))
     }
 
-    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
+    fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
         if self.is_experiment()? {
-            views.zarr = Some(view_line("zarr", "annotated data (open the folder): anndata, scanpy, zarr"));
-            for (name, what) in [
-                ("zarr/ms/NAME", "one measurement of several: anndata"),
-                ("h5ad/NAME.h5ad", "a measurement as a file: anndata, scanpy, R, cellxgene; cp copies it"),
-                ("10x/NAME/", "a measurement as Cell Ranger's folder, genes by cells: Seurat, DropletUtils, scanpy"),
-                ("10x/NAME/plain/", "the same without .gz, with genes.tsv: older readers"),
-                ("slice/obs=0..99,var=0..99/zarr", "some observations and variables: anndata"),
-                ("slice/obs=0..99,var=0..99/h5ad/NAME.h5ad", "the same as a file"),
-                ("slice/obs=0..99,var=0..99/10x/NAME/", "the same as Cell Ranger's folder"),
-            ] {
-                views.lines += &view_line(name, what);
-            }
+            views.add(&VIEWS);
         }
         Ok(())
     }
