@@ -357,6 +357,12 @@ fn geopandas_duckdb_and_gdal_read_geometries_and_skip_those_elsewhere() {
 }
 
 #[test]
+fn the_parts_of_spatialdata_open_with_the_libraries_that_it_uses() {
+    let ways = [("numpy, tiledb, zarr, geopandas, dask.dataframe, anndata", "check")];
+    made_and_looked_at("spatial_files.py", "numpy, tiledb", &ways);
+}
+
+#[test]
 fn pyarrow_pandas_and_scipy_read_the_tables() {
     let arrays = ["order_tile_row_cell_row", "consolidated", "dim_times", "nullable", "dim_text", "dim_integers"];
     let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many", "soma_matrix"];

@@ -23,6 +23,7 @@ use tilefs_format::text;
 
 use super::boxes::{AroundCentres, SIDES, boxes, points};
 use crate::column::{Column, ColumnStatistics, Field, Metadatum};
+use crate::content::compose::Repeat;
 use crate::parquet::StructColumn;
 
 /// The key in the metadata of a Parquet file.
@@ -41,6 +42,7 @@ const AXES: [&str; 3] = ["_X", "_Y", "_Z"];
 /// The names of the computed columns.
 const POINTS: &str = "geometry";
 const BOXES: &str = "bbox";
+const RADIUS: &str = "radius";
 
 /// Maximum size of a coordinate system in bytes.
 const MAX_SYSTEM: usize = 256 << 10;
@@ -72,6 +74,7 @@ pub fn in_parquet(
     let layout = GeometryLayout::of(columns, of_array).filter(|_| has_no(columns, BOXES));
     if let Some(GeometryLayout::Points(coordinates)) = &layout {
         columns.push(points(POINTS, coordinates));
+        columns.extend(radius(coordinates, of_array).filter(|radius| has_no(columns, &radius.field.name)));
     }
     let Some(primary) = primary(columns, of_array) else { return (None, None) };
     let known = if layout.is_some() { known() } else { KnownRows::default() };
@@ -108,6 +111,15 @@ pub fn take_geometries(columns: &mut Vec<Column>, of_array: &[Metadatum]) -> Opt
         GeometryLayout::Points(coordinates) => Some(points(POINTS, &coordinates)),
         GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => None,
     }
+}
+
+/// Returns the column of the radius of points, if TileDB-SOMA noted that they are circles.
+fn radius(coordinates: &[Column], of_array: &[Metadatum]) -> Option<Column> {
+    let radius = float(of_array, "soma_geometry")?;
+    let is_radius = value(of_array, "soma_geometry_type").as_deref() == Some(RADIUS);
+    let rows = coordinates.first().filter(|_| is_radius)?.cells();
+    let values = Repeat::new(radius.to_le_bytes(), rows.checked_mul(8)?);
+    Some(Column::fixed(Field::new(RADIUS, Datatype::Float64), vec![rows], Arc::new(values)))
 }
 
 fn has_no(columns: &[Column], name: &str) -> bool {

@@ -63,6 +63,8 @@ pub struct ShownGroup {
     pub group: Arc<Group>,
     pub options: Arc<OpenOptions>,
     pub modified: SystemTime,
+    /// Makes the folder of its members.
+    pub members: Arc<dyn Fn() -> Arc<dyn Folder> + Send + Sync>,
 }
 
 /// Makes the group of the members in `zarr/` or `zarr2/`, as it is without a domain; its argument is the reason why it

@@ -83,8 +83,8 @@ mod tests {
 
     use super::group_view::{PLAIN_ZARR, line_of};
     use super::*;
-    use crate::node::Node;
-    use crate::node::lazy::LazyFile;
+    use crate::node::lazy::{FixedFolder, LazyFile};
+    use crate::node::{Folder, Node};
 
     const COUNT: &str = "count.txt";
 
@@ -121,7 +121,9 @@ mod tests {
         std::fs::create_dir(folder.path().join("__group")).unwrap();
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 1 << 20, 1, None));
         let group = Arc::new(Group::open(context, &folder.path().into(), TimeWindow::until(u64::MAX)));
-        let shown = ShownGroup { group, options: Arc::default(), modified: SystemTime::UNIX_EPOCH };
+        let modified = SystemTime::UNIX_EPOCH;
+        let members = Arc::new(move || Arc::new(FixedFolder::new(modified)) as Arc<dyn Folder>);
+        let shown = ShownGroup { group, options: Arc::default(), modified, members };
         let domains = of_group_among(&[Domain::NONE, COUNTED], &shown);
         assert_eq!(domains.len(), 1);
         assert!(domains[0].view("other.txt").unwrap().is_none());

@@ -51,7 +51,7 @@ struct VcfGroup {
 
 impl VcfGroup {
     fn files(&self) -> Result<Option<Arc<VariantFiles>>> {
-        let ShownGroup { group, options, modified } = &self.shown;
+        let ShownGroup { group, options, modified, .. } = &self.shown;
         let files = |dataset| Arc::new(VariantFiles::new(Arc::new(dataset), options.of_domains.get(), *modified));
         self.files.get_or_retry(|| Ok(dataset_of(group)?.map(files))).cloned()
     }
