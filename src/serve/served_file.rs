@@ -1,4 +1,4 @@
-//! Open files, which requests share.
+//! An open file of a server, with the state of its reader between requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

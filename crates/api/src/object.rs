@@ -1,4 +1,4 @@
-//! Arrays and groups, as opened from a location.
+//! What a location holds: an array or a group, and the members of a group.
 
 use std::fmt;
 use std::sync::Arc;

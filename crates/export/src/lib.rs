@@ -10,7 +10,6 @@
 
 pub mod arrow;
 #[doc(hidden)]
-#[doc(hidden)]
 pub mod cf;
 pub mod column;
 pub mod content;

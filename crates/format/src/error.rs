@@ -19,11 +19,11 @@ pub struct Place {
     pub array: Option<String>,
     /// The fragment's name.
     pub fragment: Option<String>,
-    /// The file, relative to the fragment or the array.
+    /// The file, by the path that is most useful to a person (see [`Locate::in_file`]).
     pub file: Option<String>,
     /// Byte offset in that file, or in the unfiltered structure that it holds.
     pub offset: Option<u64>,
-    /// The field of the structure, or the attribute or dimension.
+    /// The field of the structure, the attribute or dimension, or the filter with its field.
     pub field: Option<String>,
 }
 

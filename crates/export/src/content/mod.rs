@@ -1,4 +1,4 @@
-//! The one abstraction between arrays and the readers of files.
+//! The two forms of a file's bytes: [`Content`], read at any offset, and [`Forward`], read in sequence.
 
 pub(crate) mod bits;
 #[doc(hidden)]

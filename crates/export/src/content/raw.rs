@@ -1,4 +1,4 @@
-//! Fixed-size cells end to end: the bytes of a raw attribute file.
+//! Cells of fixed size end to end: the bytes of raw files, and the values from which other formats are made.
 
 use std::ops::Range;
 

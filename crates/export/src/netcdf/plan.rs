@@ -1,4 +1,5 @@
-//! The contents of a netCDF file: dimensions, variables and attributes, in the types of netCDF.
+//! The header of a netCDF file before it is encoded: dimensions, variables and attributes, in the types of netCDF. The
+//! variables are chosen in `cf/plan.rs`.
 
 use std::sync::Arc;
 

@@ -124,7 +124,7 @@ pub fn geojson_lines(
     let shown = json_columns(std::slice::from_ref(geometries), "", |_| false)?.0;
     let key = || b"{\"type\":\"Feature\",\"geometry\":".to_vec();
     let mut texts: Vec<TableColumn> =
-        shown.into_iter().map(|text| text.in_json(key(), false).showing_geometries()).collect();
+        shown.into_iter().map(|text| text.beginning_with(key()).showing_geometries()).collect();
     let (properties, left_out) = json_columns(columns, "\"properties\":{", is_within_doubles)?;
     texts.extend(properties);
     let table = Table::new(Vec::new(), texts, geometries.cells(), Style::JsonLines.separator());
@@ -150,7 +150,8 @@ fn json_columns(
                 let mut key = if texts.is_empty() { start.as_bytes().to_vec() } else { Vec::new() };
                 json::append_string(field.name.as_bytes(), &mut key).map_err(|_| not_utf8(&field.name))?;
                 key.push(b':');
-                texts.push(text.in_json(key, field.datatype.size() == 8 && !is_within_doubles(number)));
+                let is_quoted = field.datatype.size() == 8 && !is_within_doubles(number);
+                texts.push(text.beginning_with(key).quoting_integers(is_quoted));
             }
             Err(reason) => left_out.push((field.name.clone(), reason)),
         }

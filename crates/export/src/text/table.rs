@@ -77,9 +77,15 @@ impl TableColumn {
         Ok(TableColumn { cells, printer, style, is_list, before: Vec::new(), is_quoted: false, is_geometry: false })
     }
 
-    /// Sets the text before each cell in JSON, and whether integers are strings.
-    pub fn in_json(mut self, before: Vec<u8>, is_quoted: bool) -> Self {
-        (self.before, self.is_quoted) = (before, is_quoted);
+    /// Sets the text before each cell: in JSON, its key.
+    pub fn beginning_with(mut self, before: Vec<u8>) -> Self {
+        self.before = before;
+        self
+    }
+
+    /// Shows integers as strings in JSON, or as numbers.
+    pub fn quoting_integers(mut self, is_quoted: bool) -> Self {
+        self.is_quoted = is_quoted;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Names the fields of an array by their kind and number.
+//! The identity of a field: an attribute or a dimension, by its number.
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::schema::ArraySchema;

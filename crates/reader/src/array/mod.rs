@@ -1,8 +1,9 @@
 //! Arrays, each as of one point in time: live fragments, dense reads, sparse reads.
 //!
-//! From the lowest to the highest, and each uses only those before it: `order`, `directory`, `context`,
-//! `metadata_tiles`, `folder`, `tiles`, `fragment`, `metadata`; then `opened_array`, which has the [`Array`]; and on top
-//! of it `labels`, [`sparse`], [`dense`] and [`verify`].
+//! From the lowest to the highest, and each uses only those before it: `field_id`, `undecodable`, `order`, `directory`
+//! (what a listing of an array's folder says), `context`, `metadata_tiles`, `folder` (the fragments and schemas opened
+//! from it), `tiles`, `fragment`, `spaced_lists`, `metadata`; then `opened_array`, which has the [`Array`]; and on top of
+//! it `bounds`, `identity`, `labels`, [`sparse`], [`dense`] and [`verify`].
 
 mod bounds;
 pub(crate) mod context;

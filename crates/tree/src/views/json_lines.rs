@@ -44,7 +44,8 @@ fn file(fields: &FieldFolder) -> LazyFile {
     file_of_lines(fields, "JSON lines", table)
 }
 
-/// Returns the file of a table with a line per row; `what` distinguishes its saved measurements from those of other files.
+/// Returns the file of a table with a line per row and no header, which each part would repeat; `what` distinguishes its
+/// saved measurements from those of other files.
 pub fn file_of_lines(
     fields: &FieldFolder,
     what: &'static str,

@@ -1,4 +1,5 @@
-//! The parts of a fragment's metadata that stay in memory, and the names of its files.
+//! What stays in memory of a fragment's metadata; the kinds of files of a field; and the end of the metadata file, as
+//! read together with the footer.
 
 use std::sync::Arc;
 
