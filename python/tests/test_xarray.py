@@ -1,6 +1,7 @@
 """`xarray.open_dataset(path)` recognises arrays and groups, and gives what xarray's engine for Zarr gives for their tree."""
 
 import pathlib
+import pickle
 import sys
 import tomllib
 
@@ -80,6 +81,26 @@ def test_chunks_are_tiles(group):
     dataset = xarray.open_dataset(group / "dense", chunks={})
     assert dataset["temp"].chunks == ((4, 4, 2), (2, 2, 2))
     xarray.testing.assert_identical(dataset.compute(), xarray.open_dataset(group / "dense").load())
+
+
+def test_boxes_are_read_without_zarr(group, monkeypatch):
+    """Zarr would decode whole chunks. Nulls and labels are in the form that only Zarr has."""
+    values = np.arange(60, dtype="f4").reshape(10, 6)
+    dataset = pickle.loads(pickle.dumps(xarray.open_dataset(group / "dense")))
+    lists = {"y": [7, 0, 7], "x": [5, 1]}
+    np.testing.assert_array_equal(dataset["temp"].isel(lists).values, values[np.ix_(*lists.values())])
+    points = {"y": xarray.DataArray([9, 2], dims="p"), "x": xarray.DataArray([0, 3], dims="p")}
+    np.testing.assert_array_equal(dataset["temp"].isel(points).values, values[[9, 2], [0, 3]])
+
+    def refuse(array, key):
+        raise AssertionError(f"{array} {key}")
+
+    monkeypatch.setattr("zarr.Array.__getitem__", refuse)
+    for key in [(slice(None), slice(None)), (3, slice(1, 5, 2)), (slice(None, None, -3), 5), (9, 0), (slice(4, 4), 2), (-1, slice(-2, None))]:
+        np.testing.assert_array_equal(dataset["temp"][key].values, values[key], err_msg=str(key))
+    for name in ("n", "kind"):
+        with pytest.raises(AssertionError):
+            dataset[name][2:4, 3].load()
 
 
 def test_groups_are_trees(group):

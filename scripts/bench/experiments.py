@@ -10,6 +10,8 @@ SHAPES = {
     "appended in ten parts": (20_000, 3_000, 0.05, ["counts"]),
     "raw and two layers": (20_000, 3_000, 0.05, ["counts", "scaled"]),
 }
+# Read first by each process, so that it has loaded its libraries.
+SMALL = "small"
 RAW_GENES = 5_000
 PARTS = 10
 
@@ -44,7 +46,7 @@ def annotated(random, shape):
     import numpy as np
     import pandas as pd
 
-    cells, genes, share, layers = SHAPES[shape]
+    cells, genes, share, layers = SHAPES.get(shape, (200, 100, 0.05, ["counts"]))
     names = lambda letter, count: pd.Index([f"{letter}{number}" for number in range(count)])
     obs = pd.DataFrame(
         {"count": random.integers(0, 1000, cells), "kind": pd.Categorical(random.choice(list("abcdef"), cells))},

@@ -116,7 +116,7 @@ impl<'a> Record<'a> {
     pub(super) fn lacks_end(&self, header: &Header) -> bool {
         let alleles = self.alleles.strip_suffix(b"\0").unwrap_or(self.alleles);
         let reference = reference_length(alleles).max(1) as u64;
-        header.defines_end() && u64::from(self.start) + reference != u64::from(self.end) + 1
+        u64::from(self.start) + reference != u64::from(self.end) + 1 && header.defines_end()
     }
 
     fn info_fields(&self, header: &Header) -> Result<Vec<InfoField<'a>>> {

@@ -200,14 +200,13 @@ def _compressed(array: "Array", rows: _Frame, columns: Optional[int]) -> "scipy.
     stored = array._opened.matrix([rows.total, columns])
     is_by_row, shape, cells = stored.outline()
     starts = stored.indptr()
-    if not is_by_row:
-        parts = (stored.data([(0, cells)]), stored.indices([(0, cells)]), starts)
-        matrix: Any = scipy.sparse.csc_matrix(parts, shape=shape, copy=False).tocsr()
-        return matrix if rows.rows is None else matrix[rows.rows]
-    if rows.rows is None:
-        parts = (stored.data([(0, cells)]), stored.indices([(0, cells)]), starts)
+    if is_by_row and rows.rows is not None:
+        return _some_rows(stored, starts, rows.rows, shape[1])
+    parts = (*stored.cells([(0, cells)]), starts)
+    if is_by_row:
         return scipy.sparse.csr_matrix(parts, shape=shape, copy=False)
-    return _some_rows(stored, starts, rows.rows, shape[1])
+    matrix: Any = scipy.sparse.csc_matrix(parts, shape=shape, copy=False).tocsr()
+    return matrix if rows.rows is None else matrix[rows.rows]
 
 
 def _some_rows(stored: Any, starts: "numpy.ndarray[Any, Any]", rows: "numpy.ndarray[Any, Any]", columns: int) -> Any:
@@ -223,7 +222,7 @@ def _some_rows(stored: Any, starts: "numpy.ndarray[Any, Any]", rows: "numpy.ndar
     is_first[1:] = rows[1:] != rows[:-1] + 1
     is_last = numpy.append(is_first[1:], True)[: len(rows)]
     ranges = list(zip(starts[rows[is_first]].tolist(), starts[rows[is_last] + 1].tolist()))
-    parts = (stored.data(ranges), stored.indices(ranges), own_starts)
+    parts = (*stored.cells(ranges), own_starts)
     return scipy.sparse.csr_matrix(parts, shape=(len(rows), columns), copy=False)
 
 

@@ -15,6 +15,7 @@ from xarray.backends import BackendEntrypoint
 from ._arrays import Array, open
 from ._errors import Error
 from ._objects import object_type
+from ._xarray_store import open_store
 
 if TYPE_CHECKING:
     import xarray
@@ -143,6 +144,9 @@ def _opened(method: str, uri: Any, options: Dict[str, Any]) -> Any:
     # The entry point of an installed package does this.
     if "tilefs" not in fsspec.available_protocols():
         fsspec.register_implementation("tilefs", "tilefs.fs.TilefsFileSystem")
-    stored = {"uri": os.fspath(uri), **{name: value for name, value in ours.items() if value is not None}}
+    ours = {name: value for name, value in ours.items() if value is not None}
+    stored = {"uri": os.fspath(uri), **ours}
+    if method == "open_dataset" and options.get("group") is None:
+        options["store"] = open_store("tilefs://zarr", stored, uri, ours)
     open_: Callable[..., Any] = getattr(ZarrBackendEntrypoint(), method)
     return open_("tilefs://zarr", consolidated=False, storage_options=stored, **options)

@@ -5,17 +5,16 @@
 //! plus 64 bytes. So the space of all earlier batches follows from a single offset. The buffers of list elements are
 //! placed in the same way.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::message::{ALIGNMENT, BatchContents, BufferPlace, FieldNode};
+use super::own_offsets::OwnOffsets;
 use super::types::{ArrowColumn, BufferLayout};
 use crate::content::Content;
 use crate::content::bits::{Bits, zeros};
 use crate::content::compose::{Concat, Repeat, Slice};
-use crate::content::element::Converted;
 use crate::content::offsets::Offsets;
 
 /// Target size of a batch in bytes.
@@ -246,14 +245,14 @@ impl Body {
         let (start, end) = (column.place_at(offsets, first)?, column.place_at(offsets, first + rows)?);
         let count = end.unit.checked_sub(start.unit).ok_or_else(|| wrong_offset(end.unit, column))?;
         let bytes = end.byte.checked_sub(start.byte).ok_or_else(|| wrong_offset(end.byte, column))?;
-        self.buffer(own_offsets(column, offsets, first..first + rows, start.unit..end.unit, 1));
+        self.buffer(OwnOffsets::new(column, offsets, first..first + rows, start.unit..end.unit, 1));
         let validity: Arc<dyn Content> = Arc::new(Slice::new(elements.validity.clone(), start.unit, count));
         self.nodes.push(FieldNode { length: count, nulls: zeros(&*validity)? });
         let space = |from: u64, to: u64| padded(to).zip(padded(from)).map_or(0, |(to, from)| to - from + ALIGNMENT);
         let bits = space(start.unit.div_ceil(8), end.unit.div_ceil(8));
         self.padded_buffer(Arc::new(Bits::new(validity)), bits);
         if let Some(offsets) = &elements.offsets {
-            let own = own_offsets(column, offsets, start.unit..end.unit, start.byte..end.byte, 1);
+            let own = OwnOffsets::new(column, offsets, start.unit..end.unit, start.byte..end.byte, 1);
             self.padded_buffer(own, space(start.unit * 8, end.unit * 8));
         }
         let values = Slice::new(column.values.clone(), start.byte, bytes);
@@ -268,7 +267,7 @@ impl Body {
         if offsets.len() == (first + rows + 1) * 8 && end != column.values.len() {
             return Err(wrong_offset(end, column));
         }
-        self.buffer(own_offsets(column, offsets, first..first + rows, start..end, size));
+        self.buffer(OwnOffsets::new(column, offsets, first..first + rows, start..end, size));
         if column.has_child() {
             self.nodes.push(FieldNode { length: length / size, nulls: 0 });
             self.nothing();
@@ -295,30 +294,6 @@ impl Body {
         self.parts.push(Arc::new(Repeat::zeros(space.saturating_sub(length))));
         self.length += space;
     }
-}
-
-/// Returns the offsets of some rows from `within.start` on, in units of `size`; all must lie in `within`.
-fn own_offsets(
-    column: &ArrowColumn,
-    offsets: &Offsets,
-    rows: Range<u64>,
-    within: Range<u64>,
-    size: u64,
-) -> Arc<dyn Content> {
-    let (name, start, length) = (column.field.name.clone(), within.start, within.end - within.start);
-    let own = Slice::new(offsets.content(), rows.start * 8, (rows.end - rows.start + 1) * 8);
-    Arc::new(Converted::new(Arc::new(own), 8, 8, move |from, to| {
-        let mut before = 0;
-        for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
-            let offset = u64::from_le_bytes(*from);
-            let own = offset.checked_sub(start).filter(|own| (before..=length).contains(own));
-            let own = own.filter(|own| own.is_multiple_of(size));
-            let own = own.ok_or_else(|| Error::damaged(format!("the offset {offset} of a value")).in_field(&name))?;
-            before = own;
-            *to = (own / size).to_le_bytes();
-        }
-        Ok(())
-    }))
 }
 
 fn padded(length: u64) -> Option<u64> {

@@ -25,6 +25,7 @@ mod batch;
 mod file;
 mod flatbuffer;
 mod message;
+mod own_offsets;
 pub(super) mod schema;
 pub(super) mod types;
 

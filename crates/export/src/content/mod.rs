@@ -91,6 +91,15 @@ pub trait Content: Send + Sync {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.read(offset, Output::Into(buf))
     }
+
+    /// As [`Content::read_at`], for a reader that makes one pass over the content: bytes that were decoded for it need not
+    /// be kept in a cache.
+    ///
+    /// # Errors
+    /// As for [`Content::read`].
+    fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.read_at(offset, buf)
+    }
 }
 
 /// The bytes of a file in sequence, for readers that do not need to know its length.
@@ -180,6 +189,10 @@ impl<C: Content + ?Sized> Content for Arc<C> {
 
     fn next_file(&self) -> Option<Arc<dyn Content>> {
         (**self).next_file()
+    }
+
+    fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_once(offset, buf)
     }
 }
 

@@ -20,6 +20,11 @@ pub trait FixedCells: Send + Sync {
     /// Writes whole cells starting at cell `first` to `out`.
     fn read(&self, first: u64, out: Output<'_>) -> Result<()>;
 
+    /// As [`FixedCells::read`], for a reader that needs these cells only once: see [`Content::read_once`].
+    fn read_once(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        self.read(first, Output::Into(out))
+    }
+
     /// Returns the cells around one that come from the same tiles, if known.
     fn band(&self, cell: u64) -> Option<Range<u64>> {
         let _ = cell;
@@ -74,6 +79,17 @@ impl<C: FixedCells> Content for RawFile<C> {
 
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         by_elements(self.0.cell_size(), usize::MAX, offset, out, |first, out| self.0.read(first, out))
+    }
+
+    fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let size = self.0.cell_size() as u64;
+        let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= self.len());
+        match end {
+            Some(end) if offset.is_multiple_of(size) && end.is_multiple_of(size) && !buf.is_empty() => {
+                self.0.read_once(offset / size, buf)
+            }
+            _ => self.read_at(offset, buf),
+        }
     }
 
     fn band(&self, offset: u64) -> Range<u64> {

@@ -117,8 +117,9 @@ impl<C: VarCells> FixedCells for VarOffsets<C> {
     fn read(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let mut offsets = Vec::new();
         self.cells.read_offsets(first, out.aside(out.len() / 8, &mut offsets))?;
-        let cells = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
-        cells.zip(offsets).for_each(|(bytes, offset): (&mut [u8; 8], u64)| *bytes = offset.to_le_bytes());
+        if let Some(out) = out.wanted() {
+            out.as_chunks_mut().0.iter_mut().zip(offsets).for_each(|(bytes, offset)| *bytes = offset.to_le_bytes());
+        }
         Ok(())
     }
 }

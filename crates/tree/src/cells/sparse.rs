@@ -260,6 +260,10 @@ impl FixedCells for CountedColumn {
         self.column.read(first, out)
     }
 
+    fn read_once(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        self.column.read_once(first, out)
+    }
+
     fn decoded_per_cell(&self) -> u64 {
         self.decoded_per_row
     }

@@ -197,8 +197,6 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::path::Path;
-    use std::{env, fs};
 
     use super::*;
     use crate::node::names::OF_ARRAYS;
@@ -222,56 +220,5 @@ mod tests {
         assert_eq!(media_type("000000000000000.parquet"), "application/vnd.apache.parquet");
         assert_eq!(media_type("t2m.f32.hdr"), view::TEXT);
         assert_eq!((media_type("t2m.vrt"), media_type("a.tif.aux.xml"), media_type("tif")), (BYTES, BYTES, BYTES));
-    }
-
-    /// Returns the entries of the manual about all views.
-    fn manual() -> String {
-        let escape = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
-        let mut text = String::new();
-        for view in VIEWS {
-            let folder = if view.folder.is_empty() { String::new() } else { format!("{}/", view.folder) };
-            let paths: Vec<String> = view.files.iter().map(|file| escape(&format!("{folder}{file}"))).collect();
-            let shown = match view.shown {
-                Shown::Always => String::new(),
-                Shown::With(word) => format!("; listed with \\-\\-show {word}"),
-                Shown::WithAll => "; listed with \\-\\-show all".to_owned(),
-                Shown::Never => "; never listed".to_owned(),
-            };
-            let about = wrapped(&format!("{}{shown}", escape(view.reader)));
-            let lacks = wrapped(&format!("cannot hold: {}", escape(view.lacks)));
-            text += &format!(".TP\n.IR {}\n{about}\n.br\n{lacks}\n", paths.join(" \", \" "));
-        }
-        text
-    }
-
-    /// Breaks a text into lines of at most 78 bytes, where its words allow it.
-    fn wrapped(text: &str) -> String {
-        let (mut lines, mut length) = (String::new(), 0);
-        for word in text.split(' ') {
-            if length > 0 && length + 1 + word.len() > 78 {
-                lines.push('\n');
-                length = 0;
-            } else if length > 0 {
-                lines.push(' ');
-                length += 1;
-            }
-            lines += word;
-            length += word.len();
-        }
-        lines
-    }
-
-    /// `TILEFS_ACCEPT=yes` rewrites the section of the manual.
-    #[test]
-    fn the_manual_lists_every_view() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../man/tilefs-paths.7");
-        let page = fs::read_to_string(&path).unwrap();
-        let (before, rest) = page.split_once(".SH ALL VIEWS\n").unwrap();
-        let (listed, after) = rest.split_once(".SH ").unwrap();
-        if env::var_os("TILEFS_ACCEPT").is_some_and(|accept| accept == "yes") {
-            fs::write(&path, format!("{before}.SH ALL VIEWS\n{}.SH {after}", manual())).unwrap();
-            return;
-        }
-        assert_eq!(listed, manual(), "TILEFS_ACCEPT=yes rewrites the section");
     }
 }

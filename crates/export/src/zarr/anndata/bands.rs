@@ -13,7 +13,7 @@ use tilefs_reader::array::SingleFlight;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::for_all;
 
-use super::runs::{RunFinder, Runs, fetch, for_each_block, pieces_of};
+use super::runs::{RunFinder, Runs, fetch, for_each_block, for_each_row, pieces_of};
 use super::starts::RowStarts;
 use crate::content::Content;
 
@@ -130,11 +130,30 @@ impl RowBands {
         }
         let starts = self.starts.get()?.get(band.rows.start as usize..=band.rows.end as usize).unwrap_or_default();
         let mut finder = RunFinder::new(band.rows.start, starts, self.limits.band / 8)?;
+        self.for_each_run(band, |row, cells| finder.add_cells(row, cells.end - cells.start))?;
+        finder.finish()
+    }
+
+    /// Calls `visit` with the row and the stored cells of each run of a band, in stored order. A run may come in parts.
+    ///
+    /// # Errors
+    /// Fails if the rows of cells cannot be read, and those of `visit`.
+    pub fn for_each_run(&self, band: &RowBand, mut visit: impl FnMut(u64, Range<u64>) -> Result<()>) -> Result<()> {
+        if let Some(runs) = self.starts.runs()? {
+            return band.stored.iter().try_for_each(|stored| runs.for_each(stored, &mut visit));
+        }
         let pieces: Vec<Range<u64>> = band.stored.iter().flat_map(pieces_of).collect();
         for_all(pieces.len(), |number| fetch(&*self.rows, &pieces[number]))?;
         for stored in &band.stored {
-            for_each_block(&*self.rows, stored.clone(), |block| finder.add(block))?;
+            let mut cell = stored.start;
+            for_each_block(&*self.rows, stored.clone(), |block| {
+                for_each_row(block, |row, cells| {
+                    let own = cell..cell + cells;
+                    cell = own.end;
+                    visit(row, own)
+                })
+            })?;
         }
-        finder.finish()
+        Ok(())
     }
 }

@@ -174,7 +174,7 @@ mod tests {
     /// `indptr`, columns and values of cells in stored order.
     fn by_rows(cells: &[(i64, i64)], count: u64, extent: u64, limits: BandLimits) -> [Arc<dyn Content>; 3] {
         let unordered = longs(cells.iter().rev().map(|cell| cell.0));
-        let starts = RowStarts::new(unordered, CellOrder::Any, count, 1 << 20, None).unwrap();
+        let starts = Arc::new(RowStarts::new(unordered, CellOrder::Any, count, 1 << 20, None).unwrap());
         by_bands(cells, starts, extent, limits)
     }
 
@@ -186,7 +186,7 @@ mod tests {
         });
         let order = CellOrder::InSections(Sections::new(extent, firsts.collect()).unwrap());
         let rows = longs(parts.iter().flatten().map(|cell| cell.0));
-        let starts = RowStarts::new(rows, order, count, 1 << 20, None).unwrap();
+        let starts = Arc::new(RowStarts::new(rows, order, count, 1 << 20, None).unwrap());
         by_bands(&parts.concat(), starts, extent, limits)
     }
 
@@ -291,7 +291,7 @@ mod tests {
         let cells: Vec<(i64, i64)> =
             (0..24_000).map(|cell| (cell / 3000 % 4, cell % 3000 + cell / 12_000 * 3000)).collect();
         let rows = longs(cells.iter().map(|cell| cell.0));
-        let starts = RowStarts::new(rows.clone(), CellOrder::Any, 4, 1 << 10, None).unwrap();
+        let starts = Arc::new(RowStarts::new(rows.clone(), CellOrder::Any, 4, 1 << 10, None).unwrap());
         let limits = BandLimits { tile_cells: 12_000, ..LIMITS };
         let bands = RowBands::new(rows, starts, 4, limits).unwrap();
         let columns = cells.iter().flat_map(|cell| cell.1.to_le_bytes()).collect();
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn bands_without_rows_are_refused() {
-        let starts = RowStarts::new(longs([]), CellOrder::Any, 10, 1 << 30, None).unwrap();
+        let starts = Arc::new(RowStarts::new(longs([]), CellOrder::Any, 10, 1 << 30, None).unwrap());
         assert!(RowBands::new(longs([]), starts, 0, LIMITS).is_none());
     }
 }

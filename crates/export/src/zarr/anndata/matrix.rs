@@ -1,5 +1,6 @@
 //! Matrices: sparse ones by compressed rows or columns, and those with a value in every cell.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
@@ -8,8 +9,9 @@ use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
+use tilefs_threads as threads;
 
-use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
+use super::{BandedMatrix, CELLS_OF_A_CHUNK, encoding, encoding_of_array};
 use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
@@ -41,6 +43,8 @@ pub struct CompressedMatrix {
     pub minor: Column,
     /// The values that are not zero.
     pub values: Column,
+    /// The same cells for passes over whole rows, if they are stored in bands of rows.
+    pub banded: Option<BandedMatrix>,
 }
 
 impl CompressedMatrix {
@@ -73,6 +77,26 @@ impl CompressedMatrix {
         Ok(Group { attributes, members })
     }
 
+    /// Reads the other coordinate and the value of cells whose numbers are given, range after range: of whole rows, or of
+    /// whole columns if these are compressed. Coordinates have the type of [`CompressedMatrix::indices`].
+    ///
+    /// # Errors
+    /// Fails if any of them cannot be read, and for memory of another size.
+    pub fn read(&self, ranges: &[Range<u64>], indices: &mut [u8], values: &mut [u8]) -> Result<()> {
+        let columns = [self.indices(), self.values.clone()];
+        match &self.banded {
+            Some(banded) => banded.read(ranges, columns[0].field.datatype.size(), indices, values),
+            None => {
+                let mut tasks = Vec::new();
+                for (column, out) in columns.iter().zip([indices, values]) {
+                    add_tasks(column, ranges, out, &mut tasks)?;
+                }
+                let outcomes = threads::map(tasks.into_iter(), |task| task.column.read_at(task.offset, task.out));
+                outcomes.into_iter().collect()
+            }
+        }
+    }
+
     /// Returns the other coordinate of each cell as SciPy keeps it: in 32 bits where these suffice.
     pub fn indices(&self) -> Column {
         self.narrowed(self.minor.clone())
@@ -91,6 +115,34 @@ impl CompressedMatrix {
         let is_narrow = i32::try_from(greatest).is_ok() && self.minor.field.datatype == Datatype::Int64;
         if is_narrow { in_32_bits(column) } else { column }
     }
+}
+
+/// Consecutive cells of a column, and the memory for them.
+struct ReadTask<'c, 'o> {
+    column: &'c dyn Content,
+    offset: u64,
+    out: &'o mut [u8],
+}
+
+/// Adds the tasks of reading ranges of the cells of a column, each of as many cells as a chunk has.
+fn add_tasks<'c, 'o>(
+    column: &'c Column,
+    ranges: &[Range<u64>],
+    mut out: &'o mut [u8],
+    tasks: &mut Vec<ReadTask<'c, 'o>>,
+) -> Result<()> {
+    let size = column.field.datatype.size() as u64;
+    for range in ranges {
+        let mut cell = range.start;
+        while cell < range.end {
+            let count = CELLS_OF_A_CHUNK.min(range.end - cell);
+            let own = out.split_off_mut(..(count * size) as usize);
+            let own = own.ok_or_else(|| Error::internal("ranges of more cells than were counted"))?;
+            tasks.push(ReadTask { column: &*column.values, offset: cell.saturating_mul(size), out: own });
+            cell += count;
+        }
+    }
+    Ok(())
 }
 
 /// Returns a column of integers of 64 bits as one of 32 bits. Reading an integer that does not fit is an error.

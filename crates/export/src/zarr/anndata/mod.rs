@@ -4,7 +4,10 @@
 //! Source: AnnData's description of its on-disk format, and the files that anndata writes (`anndata` 0.1.0, `dataframe`
 //! 0.2.0, `csr_matrix` and `csc_matrix` 0.1.0).
 
+mod banded_matrix;
 mod bands;
+mod counted_runs;
+mod cuts;
 mod frame;
 mod in_row_order;
 mod matrix;
@@ -17,7 +20,9 @@ use super::array::Attributes;
 use super::{Group, METADATA, Node};
 use crate::cf::names::UniqueNames;
 
+pub use banded_matrix::BandedMatrix;
 pub use bands::{BandLimits, RowBands};
+pub use cuts::{CELLS_OF_A_PART, Cuts};
 pub use frame::{DataFrame, FrameColumn, check};
 pub use in_row_order::InRowOrder;
 pub use matrix::{Compressed, CompressedMatrix, dense, full, starts_of};

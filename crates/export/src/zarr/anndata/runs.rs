@@ -8,12 +8,11 @@ use std::ops::Range;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_threads::{cancellation, for_all};
+use tilefs_threads::cancellation;
 
 use crate::content::Content;
 
-/// Number of cells that a thread counts at a time. In local storage, the coordinates of these cells are one batch; in
-/// remote storage, the coordinates for all threads are one batch.
+/// Number of cells whose coordinates are fetched at a time: in local storage, one batch.
 const PIECE: u64 = 1 << 19;
 
 /// Number of coordinates read at a time: these coordinates stay in a core's cache.
@@ -39,12 +38,6 @@ pub fn pieces_of(cells: &Range<u64>) -> impl ExactSizeIterator<Item = Range<u64>
         let first = first + number as u64 * PIECE;
         first..first.saturating_add(PIECE).min(end)
     })
-}
-
-/// Calls `work` with the pieces of some cells on all decoding threads; returns the results in order.
-pub fn for_all_pieces<T: Send>(cells: &Range<u64>, work: impl Fn(Range<u64>) -> Result<T> + Sync) -> Result<Vec<T>> {
-    let pieces: Vec<Range<u64>> = pieces_of(cells).collect();
-    for_all(pieces.len(), |number| work(pieces[number].clone()))
 }
 
 /// Calls `visit` with the coordinates of cells, `i64`, block by block.
@@ -140,15 +133,11 @@ impl RunFinder {
         Ok(RunFinder { first_row, places, last_row: None, stored: 0, most, runs: Vec::new(), ascents: Vec::new() })
     }
 
-    /// Adds the coordinates of the next stored cells.
+    /// Adds the next stored cells, which are in one row.
     ///
     /// # Errors
     /// [`Error::Damaged`] for cells of other rows, and for more cells of a row than `starts` tells.
-    pub fn add(&mut self, coordinates: &[u8]) -> Result<()> {
-        for_each_row(coordinates, |row, cells| self.add_cells(row, cells))
-    }
-
-    fn add_cells(&mut self, row: u64, cells: u64) -> Result<()> {
+    pub fn add_cells(&mut self, row: u64, cells: u64) -> Result<()> {
         let number = row.checked_sub(self.first_row).and_then(|number| usize::try_from(number).ok());
         let (next, end) = number.and_then(|number| self.places.get_mut(number)).ok_or_else(out_of_order)?;
         let to = *next;
@@ -327,7 +316,7 @@ mod tests {
                     break;
                 }
                 let (now, later) = rest.split_at((*block).min(rest.len()));
-                finder.add(&bytes(now)).unwrap();
+                for_each_row(&bytes(now), |row, cells| finder.add_cells(row, cells)).unwrap();
                 rest = later;
             }
             let runs = finder.finish().unwrap().unwrap();
@@ -360,7 +349,7 @@ mod tests {
     fn other_cells_than_those_counted_are_an_error() {
         let found = |rows: &[i64]| {
             let mut finder = RunFinder::new(4, &[10, 12, 12, 13], 100)?;
-            finder.add(&bytes(rows))?;
+            for_each_row(&bytes(rows), |row, cells| finder.add_cells(row, cells))?;
             finder.finish()
         };
         assert!(found(&[4, 6, 4]).is_ok_and(|runs| runs.is_some()));
@@ -373,7 +362,7 @@ mod tests {
     fn too_many_runs_are_not_kept() {
         for (most, is_kept) in [(0, false), (2, false), (3, false), (4, true)] {
             let mut finder = RunFinder::new(0, &[0, 2, 3], most).unwrap();
-            finder.add(&bytes(&[0, 1, 0])).unwrap();
+            for_each_row(&bytes(&[0, 1, 0]), |row, cells| finder.add_cells(row, cells)).unwrap();
             assert_eq!(finder.finish().unwrap().is_some(), is_kept, "{most}");
         }
         assert!(RunFinder::new(0, &[0, 1 << 32], 1).is_err());

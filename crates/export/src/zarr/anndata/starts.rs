@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Result};
@@ -9,8 +10,11 @@ use tilefs_reader::array::{Array, RunningSums, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_storage::EntryKey;
+use tilefs_threads::for_all;
 
-use super::runs::{fetch, for_all_pieces, for_each_block, for_each_row, out_of_order};
+use super::counted_runs::{CountedRuns, RunsOfPiece};
+use super::cuts::Cuts;
+use super::runs::{for_each_row, out_of_order};
 use super::stretches::{Sections, StretchFinder, Stretches};
 use crate::content::Content;
 use crate::content::element::by_elements;
@@ -70,6 +74,8 @@ struct Counted {
     starts: RunningSums,
     /// Empty if cells are not in sections.
     stretches: Stretches,
+    /// Not saved, and only held on request.
+    runs: Option<CountedRuns>,
 }
 
 impl Counted {
@@ -87,7 +93,7 @@ impl Counted {
             CellOrder::InSections(sections) => Stretches::decode(stretches, sections, starts.as_slice())?,
             CellOrder::Sorted | CellOrder::Any => stretches.is_empty().then(Stretches::default)?,
         };
-        Some(Counted { starts, stretches })
+        Some(Counted { starts, stretches, runs: None })
     }
 }
 
@@ -96,6 +102,7 @@ struct CountedPiece<'s> {
     /// The rows of its first and its last cell.
     ends: (u64, u64),
     stretches: Option<StretchFinder<'s>>,
+    runs: Option<RunsOfPiece>,
 }
 
 /// `indptr`: for each row, the number of cells before it, and the total at the end, `i64`. Memory: 8 bytes per row, once
@@ -107,6 +114,10 @@ pub struct RowStarts {
     saved: Option<SavedStarts>,
     /// Number of rows of the matrix.
     count: u64,
+    /// Where the pass over all cells is cut.
+    cuts: Cuts,
+    /// The most bytes that the runs of all cells may take to be held.
+    most_runs: usize,
     counted: SingleFlight<Counted>,
 }
 
@@ -119,9 +130,16 @@ impl RowStarts {
         count: u64,
         most_memory: usize,
         saved: Option<SavedStarts>,
-    ) -> Option<Arc<Self>> {
+    ) -> Option<Self> {
+        let (cuts, counted) = (Cuts::default(), SingleFlight::new());
         let fits = count < (most_memory as u64) / 8;
-        fits.then(|| Arc::new(RowStarts { rows, order, saved, count, counted: SingleFlight::new() }))
+        fits.then(|| RowStarts { rows, order, saved, count, cuts, most_runs: 0, counted })
+    }
+
+    /// Sets where the pass over all cells is cut, and up to how many bytes the runs that it finds are held: then nobody has
+    /// to decode the rows of cells again.
+    pub fn cut_at(self, cuts: Cuts, most_runs: usize) -> Self {
+        RowStarts { cuts, most_runs, ..self }
     }
 
     /// Returns the number of cells.
@@ -157,6 +175,14 @@ impl RowStarts {
         are_in_sections.then(|| self.counted().map(|counted| &counted.stretches)).transpose()
     }
 
+    /// Returns the runs of all cells, if they are held. They are not if an earlier mount has counted the cells.
+    ///
+    /// # Errors
+    /// As [`RowStarts::get`].
+    pub fn runs(&self) -> Result<Option<&CountedRuns>> {
+        Ok(self.counted()?.runs.as_ref())
+    }
+
     fn counted(&self) -> Result<&Counted> {
         let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
         self.counted.get_or_make(|| match &self.saved {
@@ -172,7 +198,10 @@ impl RowStarts {
         let mut counts = Vec::new();
         memory::resize(&mut counts, rows + 1, "where rows begin")?;
         let counts = Mutex::new(counts);
-        let pieces = for_all_pieces(&(0..self.cells()), |piece| self.count_piece(piece, &counts))?;
+        let left = AtomicUsize::new(self.most_runs);
+        let parts: Vec<Range<u64>> = self.cuts.parts(0..self.cells()).collect();
+        let mut pieces = for_all(parts.len(), |number| self.count_piece(parts[number].clone(), &counts, &left))?;
+        let runs = CountedRuns::of_pieces(pieces.iter_mut().map(|piece| piece.runs.take()));
         if self.order == CellOrder::Sorted && pieces.windows(2).any(|pair| pair[0].ends.1 > pair[1].ends.0) {
             return Err(out_of_order());
         }
@@ -184,44 +213,42 @@ impl RowStarts {
         }
         let counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
         let starts = RunningSums::of_counts(counts).ok_or_else(|| Error::internal("counts that begin with no zero"))?;
-        Ok(Counted { starts, stretches })
+        Ok(Counted { starts, stretches, runs })
     }
 
     /// Adds the cells of each row `r` to element `r + 1` of `counts`.
-    fn count_piece(&self, cells: Range<u64>, counts: &Mutex<Vec<u64>>) -> Result<CountedPiece<'_>> {
+    fn count_piece(&self, cells: Range<u64>, counts: &Mutex<Vec<u64>>, left: &AtomicUsize) -> Result<CountedPiece<'_>> {
         let (mut first, mut last, mut cell) = (None, 0, cells.start);
+        let mut runs = (self.most_runs > 0).then(|| RunsOfPiece::new(cells.start));
         let mut stretches = match &self.order {
             CellOrder::InSections(sections) => Some(StretchFinder::new(sections)),
             CellOrder::Sorted | CellOrder::Any => None,
         };
-        let mut found = Vec::new();
-        fetch(&*self.rows, &cells)?;
-        for_each_block(&*self.rows, cells, |block| {
-            found.clear();
-            for_each_row(block, |row, cells| {
-                if row >= self.count {
-                    return Err(Error::damaged(format!("a cell in row {row} of {}", self.count)));
-                }
-                if self.order == CellOrder::Sorted && row < last {
-                    return Err(out_of_order());
-                }
-                first.get_or_insert(row);
-                last = row;
-                // Less than the number of elements.
-                found.push((row as usize + 1, cells));
-                if let Some(stretches) = &mut stretches {
-                    stretches.add_cells(row, cell..cell + cells)?;
-                }
-                cell += cells;
-                Ok(())
-            })?;
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            for (number, cells) in &found {
-                counts[*number] += cells;
+        let (mut found, mut coordinates) = (Vec::new(), Vec::new());
+        memory::resize(&mut coordinates, (cells.end - cells.start) as usize * 8, "coordinates of cells")?;
+        self.rows.read_once(cells.start * 8, &mut coordinates)?;
+        for_each_row(&coordinates, |row, cells| {
+            if row >= self.count {
+                return Err(Error::damaged(format!("a cell in row {row} of {}", self.count)));
             }
+            if self.order == CellOrder::Sorted && row < last {
+                return Err(out_of_order());
+            }
+            first.get_or_insert(row);
+            last = row;
+            // Less than the number of elements.
+            found.push((row as usize + 1, cells));
+            if let Some(stretches) = &mut stretches {
+                stretches.add_cells(row, cell..cell + cells)?;
+            }
+            runs = runs.take().and_then(|mut runs| runs.add(row, cells).then_some(runs));
+            cell += cells;
             Ok(())
         })?;
-        Ok(CountedPiece { ends: (first.unwrap_or(0), last), stretches })
+        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        found.iter().for_each(|(number, cells)| counts[*number] += cells);
+        let runs = runs.filter(|runs| runs.fits(left));
+        Ok(CountedPiece { ends: (first.unwrap_or(0), last), stretches, runs })
     }
 }
 
@@ -263,8 +290,8 @@ mod tests {
                 let starts = RowStarts::new(longs(rows), order, 12, 1 << 10, None).unwrap();
                 prop_assert_eq!(starts.get().unwrap(), &expected[..]);
                 let bytes: Vec<u8> = expected.iter().flat_map(|start| start.to_le_bytes()).collect();
-                prop_assert_eq!(read_all(&*starts), bytes);
-                assert_random_access(&*starts);
+                prop_assert_eq!(read_all(&starts), bytes);
+                assert_random_access(&starts);
             }
             let unsorted = RowStarts::new(longs(&rows), CellOrder::Sorted, 12, 1 << 10, None).unwrap();
             prop_assert_eq!(unsorted.get().is_ok(), rows.is_sorted());

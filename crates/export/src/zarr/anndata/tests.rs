@@ -199,7 +199,7 @@ fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> Group {
     let values = column("soma_data", &numbers.iter().map(|number| number * 3).collect::<Vec<_>>());
     let lengths = shape[usize::from(compressed == Compressed::Columns)];
     let starts = starts_of(longs(major), lengths);
-    CompressedMatrix { compressed, shape, starts, minor: column("j", &numbers), values }.group().unwrap()
+    CompressedMatrix { compressed, shape, starts, minor: column("j", &numbers), values, banded: None }.group().unwrap()
 }
 
 #[test]
@@ -230,6 +230,7 @@ fn coordinates_have_32_bits_where_these_suffice() {
         starts: longs(&[0, 1]),
         minor: column.clone(),
         values: column,
+        banded: None,
     };
     let chunk = array(&matrix.group().unwrap(), "indices").chunk(&[0]).unwrap().unwrap();
     assert!(chunk.read_at(0, &mut [0; 4]).is_err());

@@ -11,7 +11,9 @@ pub(crate) mod cut;
 pub(crate) mod experiment;
 pub(crate) mod group;
 pub(crate) mod h5ad;
+pub(crate) mod plane_map;
 pub(crate) mod slices;
+pub(crate) mod spatial;
 pub(crate) mod uns;
 
 use std::ops::Range;
@@ -20,8 +22,8 @@ use std::sync::Arc;
 use tilefs_export::column::boxes::{BoxedRows, Boxes};
 use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
-    self, BandLimits, CellOrder, Compressed, CompressedMatrix, DataFrame, FrameColumn, InRowOrder, RowBands, RowStarts,
-    SavedStarts, Sections,
+    self, BandLimits, BandedMatrix, CELLS_OF_A_PART, CellOrder, Compressed, CompressedMatrix, Cuts, DataFrame,
+    FrameColumn, InRowOrder, RowBands, RowStarts, SavedStarts, Sections,
 };
 use tilefs_export::zarr::{self, Group, Node};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
@@ -61,6 +63,9 @@ const TYPE_KEY: &str = "soma_object_type";
 
 /// The most fragments with cells in a band, on average, if each takes a request to a remote storage.
 const REMOTE_FRAGMENTS_OF_A_BAND: u64 = 4;
+
+/// The most cells of a remote array that a pass over all of them reads at a time.
+const CELLS_OF_A_REMOTE_PART: u64 = 1 << 20;
 
 /// Returns the type of an object (`SOMAExperiment`) from its metadata.
 pub fn object_type(metadata: &Metadata) -> Option<String> {
@@ -280,13 +285,21 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     if stored.is_column_major()? {
         let starts = starts_of(array, coordinates_of(&stored, 1)?, shape[1], "columns")?;
         let (minor, values) = (coordinates_of(&stored, 0)?, column(&stored, id, field)?);
-        return Ok(Ok(CompressedMatrix { compressed: Compressed::Columns, shape, starts, minor, values }));
+        return Ok(Ok(CompressedMatrix {
+            compressed: Compressed::Columns,
+            shape,
+            starts,
+            minor,
+            values,
+            banded: None,
+        }));
     }
     let by_row = SparseSubarray::new(array.clone(), true);
     let (rows, columns) = (coordinates_of(&by_row, 0)?, coordinates_of(&by_row, 1)?);
     let values = column(&by_row, id, field.clone())?;
     let starts = starts_of(array, rows, shape[0], "rows")?;
-    let sorted = CompressedMatrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
+    let (compressed, minor) = (Compressed::Rows, columns);
+    let sorted = CompressedMatrix { compressed, shape, starts, minor, values, banded: None };
     match stored.band_of_rows()? {
         Some(extent) => in_row_order(array, stored, extent, sorted, (id, field)).map(Ok),
         None => Ok(Ok(sorted)),
@@ -303,16 +316,18 @@ fn in_row_order(
     (id, field): (FieldId, Field),
 ) -> Result<CompressedMatrix> {
     let (budget, [rows, _]) = (array.context().budget(), sorted.shape);
-    let BandedCells { cells, counted, order } = banded_cells(array, stored, extent, rows)?;
+    let BandedCells { cells, counted, order, cuts } = banded_cells(array, stored, extent, rows)?;
     let row_of_cells = coordinates_of(&cells, 0)?;
     let kind = if matches!(order, CellOrder::InSections(_)) { "stretches and bands" } else { "bands" };
     let saved = SavedStarts::new(array, row_of_cells.cells(), format_args!("{kind} of {extent} rows of {rows}"))?;
-    let counted = match counted {
-        Some(counted) => coordinates_of(&counted, 0)?.values,
-        None => row_of_cells.values.clone(),
+    // The runs of cells in another order are of no use.
+    let (counted, most_runs) = match counted {
+        Some(counted) => (coordinates_of(&counted, 0)?.values, 0),
+        None => (row_of_cells.values.clone(), budget.bands()),
     };
     let starts = RowStarts::new(counted, order, rows, budget.matrix_starts(), Some(saved));
     let Some(starts) = starts else { return Ok(sorted) };
+    let starts = Arc::new(starts.cut_at(cuts.clone(), most_runs));
     let limits = BandLimits {
         band: budget.band(),
         all: budget.bands(),
@@ -325,9 +340,17 @@ fn in_row_order(
         let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values);
         Column { values: Arc::new(values), field: sorted.field, ..of }
     };
-    let minor = in_rows(coordinates_of(&cells, 1)?, sorted.minor, true);
-    let values = in_rows(column(&cells, id, field)?, sorted.values, false);
-    Ok(CompressedMatrix { starts, minor, values, ..sorted })
+    let (columns, values) = (coordinates_of(&cells, 1)?, column(&cells, id, field)?);
+    let banded = BandedMatrix {
+        bands: bands.clone(),
+        columns: columns.values.clone(),
+        values: values.values.clone(),
+        value_size: values.field.datatype.size(),
+        cuts,
+    };
+    let minor = in_rows(columns, sorted.minor, true);
+    let values = in_rows(values, sorted.values, false);
+    Ok(CompressedMatrix { starts, minor, values, banded: Some(banded), ..sorted })
 }
 
 /// The cells of a matrix in which each band of rows is found.
@@ -336,12 +359,15 @@ struct BandedCells {
     /// The same cells in another order, from which the starts of rows are counted instead.
     counted: Option<SparseSubarray>,
     order: CellOrder,
+    /// Where a pass over them is cut.
+    cuts: Cuts,
 }
 
 /// Returns the cells in which bands of `extent` rows of a matrix are found: fragment by fragment, without a merge, if
 /// their places take little memory and few requests; otherwise those of `stored`.
 fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -> Result<BandedCells> {
-    let unsorted = |cells, counted| BandedCells { cells, counted, order: CellOrder::Any };
+    let unsorted =
+        |cells, counted| BandedCells { cells, counted, order: CellOrder::Any, cuts: cuts_of(array, Vec::new()) };
     let Some((unmerged, starts)) = stored.unmerged()? else { return Ok(unsorted(stored, None)) };
     if starts.len() <= 1 {
         return Ok(unsorted(unmerged, None));
@@ -352,11 +378,19 @@ fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -
     // A merge requests the cells of all fragments at once.
     let is_slow =
         array.is_remote() && stretches > rows.div_ceil(extent.max(1)).saturating_mul(REMOTE_FRAGMENTS_OF_A_BAND);
+    let cuts = cuts_of(array, starts.clone());
     let sections = Sections::new(extent, starts).filter(|_| memory <= array.context().budget().matrix_starts() as u64);
     Ok(match sections.filter(|_| !is_slow) {
-        Some(sections) => BandedCells { cells: unmerged, counted: None, order: CellOrder::InSections(sections) },
+        Some(sections) => BandedCells { cells: unmerged, counted: None, order: CellOrder::InSections(sections), cuts },
         None => unsorted(stored, Some(unmerged)),
     })
+}
+
+/// Returns where a pass over an array's stored cells is cut, of which the fragments begin at `firsts`.
+fn cuts_of(array: &Array, firsts: Vec<u64>) -> Cuts {
+    // Each part of a remote array should be worth its request.
+    let most = if array.is_remote() { CELLS_OF_A_REMOTE_PART } else { CELLS_OF_A_PART };
+    Cuts::new(firsts, array.schema().capacity, most)
 }
 
 /// Returns the coordinates of a matrix's cells along an axis.
@@ -373,7 +407,7 @@ fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -
     let most = if saved.is_kept() { array.context().budget().matrix_starts() } else { 0 };
     let rows = coordinates.values.clone();
     Ok(match RowStarts::new(rows, CellOrder::Sorted, length, most, Some(saved)) {
-        Some(starts) => starts,
+        Some(starts) => Arc::new(starts.cut_at(cuts_of(array, Vec::new()), 0)),
         None => anndata::starts_of(coordinates.values, length),
     })
 }
@@ -401,7 +435,7 @@ fn part_of_matrix(
     }
     let starts = anndata::starts_of(coordinates(0)?.values, shape[0]);
     let (minor, values) = (coordinates(1)?, column(&*part, id, field)?);
-    Ok(CompressedMatrix { compressed: Compressed::Rows, shape, starts, minor, values })
+    Ok(CompressedMatrix { compressed: Compressed::Rows, shape, starts, minor, values, banded: None })
 }
 
 /// Returns the numbers of rows and columns of a SOMA sparse matrix; `None` for other arrays.

@@ -102,10 +102,19 @@ impl FixedColumn {
     /// # Errors
     /// Any damage in the data that is needed for these rows.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        self.read_into(first, out.into())
+        self.read_into(first, out.into(), false)
     }
 
-    fn read_into(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+    /// As [`FixedColumn::read`], for a reader that makes one pass over many rows: whole units do not enter the cache,
+    /// unless they were read before. Units of storage with high latency do, because they are requested many at once.
+    ///
+    /// # Errors
+    /// As for [`FixedColumn::read`].
+    pub fn read_once(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        self.read_into(first, Output::Into(out), true)
+    }
+
+    fn read_into(&self, first: u64, mut out: Output<'_>, is_once: bool) -> Result<()> {
         let size = self.cell_size as u64;
         let count = out.len() / size;
         let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), GatherList::default());
@@ -134,7 +143,7 @@ impl FixedColumn {
                 return Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all();
             };
             if let VisitedRows::CellSlab { fragment, .. } = rows
-                && self.should_bypass_cache(fragment, &plan)?
+                && self.should_bypass_cache(fragment, &plan, is_once)?
             {
                 return self.copy_once(fragment, &plan, out);
             }
@@ -193,13 +202,13 @@ impl FixedColumn {
         self.check(&file, copy.fragment, pieces, out)
     }
 
-    /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache. Storage with
-    /// high latency needs [`Batches`], which request many units at once.
-    fn should_bypass_cache(&self, fragment: u32, plan: &Plan) -> Result<bool> {
+    /// Returns whether a plan for cells of one fragment is part of a scan that is too long for the cache, or needs each
+    /// cell only once. Storage with high latency needs [`Batches`], which request many units at once.
+    fn should_bypass_cache(&self, fragment: u32, plan: &Plan, is_once: bool) -> Result<bool> {
         let array = self.view.array();
         let [wanted, all] = [plan.cells, self.view.query()?.cells[fragment as usize].count()]
             .map(|cells| cells.saturating_mul(self.cell_size as u64));
-        let is_long = array.context().fetcher.should_bypass_cache(wanted, all);
+        let is_long = is_once || array.context().fetcher.should_bypass_cache(wanted, all);
         Ok(is_long && !array.is_remote() && self.file(fragment)?.is_contiguous())
     }
 
