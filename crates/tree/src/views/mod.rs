@@ -10,7 +10,6 @@ pub mod column_major;
 pub mod commands;
 pub mod datasets;
 pub mod described;
-pub mod field_files;
 pub mod files;
 pub mod geojson;
 pub mod grid;
@@ -33,8 +32,7 @@ pub mod zarr;
 pub use view::View;
 
 use crate::fields::FieldFolder;
-use crate::views::builder::FolderBuilder;
-use crate::views::field_files::Fields;
+use crate::views::builder::{FolderBuilder, WhichFields};
 use crate::views::parts::PartsFolder;
 use crate::views::view::{Add, BYTES, Parts, Shown};
 
@@ -151,8 +149,8 @@ fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<(&'static str, V
 
 /// Adds the files of all attributes and dimensions, and the folders of views. `is_slice` tells whether the array is one.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
-    builder.add_fields(fields, Fields::Attributes, in_folder(""));
-    builder.add_folder("dims", true, |dims| dims.add_fields(fields, Fields::Dimensions, in_folder("")));
+    builder.add_fields(fields, WhichFields::Attributes, in_folder(""));
+    builder.add_folder("dims", true, |dims| dims.add_fields(fields, WhichFields::Dimensions, in_folder("")));
     for folder in folders() {
         add_folder(builder, fields, folder, is_slice);
     }
@@ -177,7 +175,7 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
     }
     let is_listed = fitting.iter().any(|view| view.is_shown(&fields.shown));
     builder.add_folder(folder, is_listed, |inner| {
-        inner.add_fields(fields, Fields::All, fitting.iter().copied());
+        inner.add_fields(fields, WhichFields::All, fitting.iter().copied());
         for view in &fitting {
             if let Add::OfArray(add) = view.add {
                 add(inner, fields);
