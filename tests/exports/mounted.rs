@@ -348,8 +348,18 @@ fn tifffile_and_gdal_open_pyramids_of_pictures() {
 
 #[test]
 fn geopandas_duckdb_and_gdal_read_geometries_and_skip_those_elsewhere() {
-    let ways = [("numpy, tiledb, geopandas, pyogrio, pyarrow.dataset", "check"), ("tiledb, duckdb, shapely", "query")];
+    let ways = [
+        ("numpy, tiledb, geopandas, pyogrio, pyarrow.dataset", "check"),
+        ("tiledb, pyogrio, shapely", "streams"),
+        ("tiledb, duckdb, shapely", "query"),
+    ];
     made_and_looked_at("geo_files.py", "numpy, tiledb, shapely, pyproj", &ways);
+}
+
+#[test]
+fn the_parts_of_spatialdata_open_with_the_libraries_that_it_uses() {
+    let ways = [("numpy, tiledb, zarr, geopandas, dask.dataframe, anndata", "check")];
+    made_and_looked_at("spatial_files.py", "numpy, tiledb", &ways);
 }
 
 #[test]

@@ -62,7 +62,8 @@ pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&st
     let here = support::repository::root().join("tests");
     let script = here.join("exports/mounted").join(script).display().to_string();
     let fixtures = format!("TILEFS_FIXTURES={}", tilefs_fixtures::fixtures().display());
-    let command = [fixtures.as_str(), &interpreter, "-B", "-W", "ignore", &script];
+    let program = concat!("TILEFS_PROGRAM=", env!("CARGO_BIN_EXE_tilefs"));
+    let command = [fixtures.as_str(), program, &interpreter, "-B", "-W", "ignore", &script];
     Some(run(directory, "env", &[&command[..], arguments].concat()))
 }
 

@@ -1,8 +1,13 @@
 """GeoPandas, pyarrow, DuckDB and GDAL open the geometries of mounted arrays, stored as GDAL's vector driver and TileDB-SOMA
 store them: all equal those that libtiledb reads, and readers of a region skip the row groups elsewhere."""
 
+import contextlib
+import http.client
 import json
+import os
+import subprocess
 import sys
+import urllib.request
 
 import numpy as np
 import tiledb
@@ -179,6 +184,49 @@ def check():
     assert 0 < len(part) < len(lines) and all(10 <= line["properties"]["_X"] <= 14 for line in part)
 
 
+@contextlib.contextmanager
+def served(tilefs, name):
+    """Serves an array, and gives the address of its folder."""
+    server = subprocess.Popen([tilefs, "serve", name, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    try:
+        yield "http://" + server.stdout.readline().rpartition("http://")[2].strip()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def streams():
+    """Compares the features that are printed, and those that are downloaded, with what libtiledb reads."""
+    import pyogrio
+    import shapely
+
+    tilefs = os.environ["TILEFS_PROGRAM"]
+    printed = lambda name: subprocess.run([tilefs, "cat", name, "text/cells.geojsonl"], capture_output=True)
+    for name in "foreign", "points", "cloud", "shapes":
+        cat = printed(name)
+        assert cat.returncode == 0, cat.stderr
+        with served(tilefs, name) as url:
+            download = urllib.request.urlopen(url + "text/cells.geojsonl").read()
+        assert download == cat.stdout, name
+        lines = [json.loads(line) for line in cat.stdout.splitlines()]
+        number = "n" if name == "cloud" else "FID"
+        found = {line["properties"][number]: shapely.geometry.shape(line["geometry"]) for line in lines}
+        same({int(key): shape for key, shape in found.items()}, stored(name), f"{name} printed")
+        with open(f"{name}.geojsonl", "wb") as file:
+            file.write(download)
+        assert pyogrio.read_info(f"{name}.geojsonl")["features"] == len(lines), name
+
+    # The features before a damaged one are printed; a download that ends early is an error.
+    cat = printed("damaged")
+    assert cat.returncode != 0 and b"wkb_geometry" in cat.stderr, cat.stderr
+    with served(tilefs, "damaged") as url:
+        try:
+            urllib.request.urlopen(url + "text/cells.geojsonl").read()
+        except (OSError, http.client.HTTPException):
+            return
+        raise AssertionError("a damaged geometry is no error")
+
+
 def query():
     """Asks DuckDB for a region, by the boxes."""
     import duckdb
@@ -189,4 +237,4 @@ def query():
     assert {number for number, in found} == expected and expected
 
 
-{"make": make, "check": check, "query": query}[sys.argv[1]]()
+{"make": make, "check": check, "streams": streams, "query": query}[sys.argv[1]]()

@@ -520,4 +520,5 @@ def cell_ranger():
         raise AssertionError(f"{wrong} opens")
 
 
-{"make": make, "check": check, "annotated": annotated, "h5ad": h5ad, "cell_ranger": cell_ranger}[sys.argv[1]]()
+if __name__ == "__main__":
+    {"make": make, "check": check, "annotated": annotated, "h5ad": h5ad, "cell_ranger": cell_ranger}[sys.argv[1]]()

@@ -23,6 +23,7 @@ use tilefs_format::text;
 
 use super::boxes::{AroundCentres, SIDES, boxes, points};
 use crate::column::{Column, ColumnStatistics, Field, Metadatum};
+use crate::content::compose::Repeat;
 use crate::parquet::StructColumn;
 
 /// The key in the metadata of a Parquet file.
@@ -41,6 +42,7 @@ const AXES: [&str; 3] = ["_X", "_Y", "_Z"];
 /// The names of the computed columns.
 const POINTS: &str = "geometry";
 const BOXES: &str = "bbox";
+const RADIUS: &str = "radius";
 
 /// Maximum size of a coordinate system in bytes.
 const MAX_SYSTEM: usize = 256 << 10;
@@ -72,6 +74,7 @@ pub fn in_parquet(
     let layout = GeometryLayout::of(columns, of_array).filter(|_| has_no(columns, BOXES));
     if let Some(GeometryLayout::Points(coordinates)) = &layout {
         columns.push(points(POINTS, coordinates));
+        columns.extend(radius(coordinates, of_array).filter(|radius| has_no(columns, &radius.field.name)));
     }
     let Some(primary) = primary(columns, of_array) else { return (None, None) };
     let known = if layout.is_some() { known() } else { KnownRows::default() };
@@ -108,6 +111,15 @@ pub fn take_geometries(columns: &mut Vec<Column>, of_array: &[Metadatum]) -> Opt
         GeometryLayout::Points(coordinates) => Some(points(POINTS, &coordinates)),
         GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => None,
     }
+}
+
+/// Returns the column of the radius of points, if TileDB-SOMA noted that they are circles.
+fn radius(coordinates: &[Column], of_array: &[Metadatum]) -> Option<Column> {
+    let radius = float(of_array, "soma_geometry")?;
+    let is_radius = value(of_array, "soma_geometry_type").as_deref() == Some(RADIUS);
+    let rows = coordinates.first().filter(|_| is_radius)?.cells();
+    let values = Repeat::new(radius.to_le_bytes(), rows.checked_mul(8)?);
+    Some(Column::fixed(Field::new(RADIUS, Datatype::Float64), vec![rows], Arc::new(values)))
 }
 
 fn has_no(columns: &[Column], name: &str) -> bool {
@@ -305,6 +317,7 @@ fn value(of_array: &[Metadatum], key: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::content::Content;
+    use crate::parquet::{ParquetFile, parquet_file};
 
     fn column(name: &str, datatype: Datatype) -> Column {
         let field = Field::new(name, datatype).with_values_per_cell(None);
@@ -356,6 +369,7 @@ mod tests {
         assert_eq!([0, 1].map(|number| columns[number].field.datatype), [Datatype::Blob, Datatype::UInt8]);
         assert_eq!(geo(&columns, &named).unwrap()["primary_column"], "g");
     }
+
     fn numbers(name: &str, values: &[f64]) -> Column {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Column::fixed(Field::new(name, Datatype::Float64), vec![values.len() as u64], Arc::new(bytes))
@@ -456,5 +470,51 @@ mod tests {
         let (found, boxes) = in_file(&mut columns, &metadata, known);
         assert_eq!(found["columns"]["soma_geometry"]["bbox"], json!([-1.0, -1.0, 8.0, 8.0]));
         assert!(Arc::ptr_eq(&boxes.unwrap().members[2].values, &columns[2].values));
+    }
+    /// Returns the Parquet file of a layer of two points of which the second begins with another byte; `number` is its
+    /// number in another column.
+    fn file_of_layer(first_byte: u8, number: f64) -> ParquetFile {
+        let point = |byte: u8| [&[byte, 1, 0, 0, 0][..], &[0; 16]].concat();
+        let geometries = [point(1), point(first_byte)].concat();
+        let offsets = Arc::new([0u64, 21, 42].map(u64::to_le_bytes).concat());
+        let field = Field::new("wkb_geometry", Datatype::Blob).with_values_per_cell(None);
+        let mut columns = vec![
+            numbers("_X", &[0.0, 0.0]),
+            numbers("_Y", &[0.0, 0.0]),
+            Column::variable(field, vec![2], Arc::new(geometries), offsets),
+            numbers("number", &[-number, number]),
+        ];
+        let (text, boxes) = in_parquet(&mut columns, &layer().1, KnownRows::default);
+        let metadata = vec![(KEY.to_owned(), text.unwrap())];
+        parquet_file(&columns, Some(&boxes.unwrap()), None, metadata).unwrap().0
+    }
+
+    #[test]
+    fn a_damaged_geometry_makes_no_page_of_another_column_unreadable() {
+        const PAGE: usize = 4096;
+        let page = |file: &ParquetFile, number: usize| {
+            let start = number * PAGE;
+            let mut bytes = vec![0; PAGE.min(file.len() as usize - start)];
+            file.read_at(start as u64, &mut bytes).map(|()| bytes)
+        };
+        let [damaged, intact, other] =
+            [(9, 1.5), (1, 1.5), (1, -2.5)].map(|(byte, number)| file_of_layer(byte, number));
+        assert_eq!((damaged.len(), other.len()), (intact.len(), intact.len()));
+        let (mut refused, mut of_numbers) = (0, 0);
+        for number in 0..(intact.len() as usize).div_ceil(PAGE) {
+            let has_numbers = page(&intact, number).unwrap() != page(&other, number).unwrap();
+            of_numbers += usize::from(has_numbers);
+            match page(&damaged, number) {
+                Ok(_) => {}
+                Err(_) => {
+                    refused += 1;
+                    assert!(!has_numbers, "page {number} has values of another column");
+                }
+            }
+        }
+        assert!(refused > 0 && of_numbers > 0);
+        // Readers begin with the end of the file.
+        let last = page(&damaged, damaged.len() as usize / PAGE).unwrap();
+        assert!(last.ends_with(b"PAR1"));
     }
 }

@@ -10,6 +10,7 @@ use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::Array;
 use tilefs_reader::group::Group;
 
+use crate::domains::group_view::{DescribedViews, GroupView};
 use crate::fields::array_form::ArrayForm;
 use crate::node::{Folder, Node};
 use crate::options::OpenOptions;
@@ -27,6 +28,10 @@ pub type MatrixLengths = fn(&Array) -> Result<Option<[u64; 2]>>;
 /// The additions of a domain to groups and arrays; each function decides whether an object is of the domain.
 #[derive(Clone, Copy)]
 pub struct Domain {
+    /// Its groups, as the manual calls them.
+    pub groups: &'static str,
+    /// The views of its groups.
+    pub group_views: &'static [GroupView],
     /// Makes what it adds to the folder of a group. Reads nothing.
     pub of_group: Option<fn(ShownGroup) -> Box<dyn GroupDomain>>,
     /// Returns the form of an array.
@@ -41,8 +46,15 @@ pub struct Domain {
 
 impl Domain {
     /// A domain that adds nothing.
-    pub const NONE: Domain =
-        Domain { of_group: None, array_form: None, member_form: None, add_to_array: None, matrix_lengths: None };
+    pub const NONE: Domain = Domain {
+        groups: "",
+        group_views: &[],
+        of_group: None,
+        array_form: None,
+        member_form: None,
+        add_to_array: None,
+        matrix_lengths: None,
+    };
 }
 
 /// A group whose folder is shown.
@@ -51,6 +63,8 @@ pub struct ShownGroup {
     pub group: Arc<Group>,
     pub options: Arc<OpenOptions>,
     pub modified: SystemTime,
+    /// Makes the folder of its members.
+    pub members: Arc<dyn Fn() -> Arc<dyn Folder> + Send + Sync>,
 }
 
 /// Makes the group of the members in `zarr/` or `zarr2/`, as it is without a domain; its argument is the reason why it
@@ -89,11 +103,11 @@ pub trait GroupDomain: Send + Sync {
         Ok(None)
     }
 
-    /// Adds the lines about its views to those of `.tilefs/views.txt`.
+    /// Adds those of [`Domain::group_views`] that the group has to the views of `.tilefs/views.txt`.
     ///
     /// # Errors
     /// Fails if the metadata of the group cannot be read.
-    fn describe_views(&self, _views: &mut GroupViews) -> Result<()> {
+    fn describe_views(&self, _views: &mut DescribedViews) -> Result<()> {
         Ok(())
     }
 
@@ -107,15 +121,6 @@ pub trait GroupDomain: Send + Sync {
 
     /// Adds files to those of `.group/group.json`.
     fn describe_files(&self, _files: &mut GroupFiles) {}
-}
-
-/// The lines of `.tilefs/views.txt` about the views of domains.
-pub struct GroupViews {
-    /// The line about `zarr/`, unless it is plain.
-    pub zarr: Option<String>,
-    pub lines: String,
-    /// Whether the lines are final.
-    pub lasts: bool,
 }
 
 /// What README.txt says about the views of domains.

@@ -5,6 +5,7 @@ pub mod bioimaging;
 pub mod cf;
 mod domain;
 pub mod filestore;
+pub mod group_view;
 pub mod soma;
 pub mod vcf;
 
@@ -19,7 +20,8 @@ use tilefs_reader::group::Group;
 use crate::fields::array_form::ArrayForm;
 use crate::views::builder::FolderBuilder;
 
-pub use domain::{Domain, GroupDomain, GroupFiles, GroupUses, GroupViews, PlainZarr, ShownGroup};
+pub use domain::{Domain, GroupDomain, GroupFiles, GroupUses, PlainZarr, ShownGroup};
+pub use group_view::{DescribedViews, GroupView};
 pub use vcf::lists::VariantLists;
 
 /// All domains. The first one that has an own form of a folder takes precedence, and texts are in this order.
@@ -79,12 +81,15 @@ mod tests {
     use tilefs_reader::array::{Context, TimeWindow};
     use tilefs_storage::LocalStorage;
 
+    use super::group_view::{PLAIN_ZARR, line_of};
     use super::*;
-    use crate::node::Node;
-    use crate::node::lazy::LazyFile;
-    use crate::texts::view_line;
+    use crate::node::lazy::{FixedFolder, LazyFile};
+    use crate::node::{Folder, Node};
 
     const COUNT: &str = "count.txt";
+
+    /// The view of such a group.
+    const VIEW: GroupView = GroupView { path: COUNT, reader: "the number of members", lacks: "their names" };
 
     /// A group of a domain whose groups all have a file with the number of their members.
     struct CountedGroup(ShownGroup);
@@ -96,14 +101,19 @@ mod tests {
             Ok((name == COUNT).then(|| Node::File(Arc::new(LazyFile::text(self.0.modified, text)))))
         }
 
-        fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
-            views.lines += &view_line(COUNT, "the number of members");
+        fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
+            views.add(&[VIEW]);
             Ok(())
         }
     }
 
     /// The row that such a domain has in the list.
-    const COUNTED: Domain = Domain { of_group: Some(|group| Box::new(CountedGroup(group))), ..Domain::NONE };
+    const COUNTED: Domain = Domain {
+        groups: "Counted groups",
+        group_views: &[VIEW],
+        of_group: Some(|group| Box::new(CountedGroup(group))),
+        ..Domain::NONE
+    };
 
     #[test]
     fn a_domain_is_its_implementation_and_its_row() {
@@ -111,7 +121,9 @@ mod tests {
         std::fs::create_dir(folder.path().join("__group")).unwrap();
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 1 << 20, 1, None));
         let group = Arc::new(Group::open(context, &folder.path().into(), TimeWindow::until(u64::MAX)));
-        let shown = ShownGroup { group, options: Arc::default(), modified: SystemTime::UNIX_EPOCH };
+        let modified = SystemTime::UNIX_EPOCH;
+        let members = Arc::new(move || Arc::new(FixedFolder::new(modified)) as Arc<dyn Folder>);
+        let shown = ShownGroup { group, options: Arc::default(), modified, members };
         let domains = of_group_among(&[Domain::NONE, COUNTED], &shown);
         assert_eq!(domains.len(), 1);
         assert!(domains[0].view("other.txt").unwrap().is_none());
@@ -120,8 +132,19 @@ mod tests {
         let mut text = vec![0; content.len() as usize];
         content.read_at(0, &mut text).unwrap();
         assert_eq!(text, b"0\n");
-        let mut views = GroupViews { zarr: None, lines: String::new(), lasts: true };
+        let mut views = DescribedViews::none();
         domains[0].describe_views(&mut views).unwrap();
-        assert_eq!(views.lines, view_line(COUNT, "the number of members"));
+        let lines = [&PLAIN_ZARR, &VIEW].map(line_of).concat();
+        assert_eq!(views.text(), (lines, true));
+    }
+    #[test]
+    fn each_view_of_a_group_says_what_it_cannot_hold() {
+        for domain in DOMAINS {
+            assert_eq!(domain.of_group.is_some(), !domain.group_views.is_empty(), "{}", domain.groups);
+            assert_eq!(domain.of_group.is_some(), !domain.groups.is_empty());
+            for view in domain.group_views {
+                assert!(!view.reader.is_empty() && !view.lacks.is_empty(), "{}", view.path);
+            }
+        }
     }
 }

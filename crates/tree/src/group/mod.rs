@@ -74,7 +74,11 @@ impl GroupFolder {
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = LruCache::new(KEPT);
         let (members, zarr) = (Mutex::default(), [SingleFlight::new(), SingleFlight::new()]);
-        let shown = ShownGroup { group: group.clone(), options: options.clone(), modified };
+        let (of_members, shown_with) = (group.clone(), options.clone());
+        let folder = move || -> Arc<dyn Folder> {
+            Arc::new(GroupFolder::of(of_members.clone(), shown_with.clone(), last_commit, modified))
+        };
+        let shown = ShownGroup { group: group.clone(), options: options.clone(), modified, members: Arc::new(folder) };
         let domains = domains::of_group(&shown);
         GroupFolder { group, options, last_commit, modified, members, kept, zarr, domains }
     }

@@ -9,7 +9,8 @@ use tilefs_reader::array::{Metadata, object_kind};
 use tilefs_reader::group::{Group, Member, MemberPlace};
 use tilefs_select::time::{extended, future_commits};
 
-use crate::domains::{GroupDomain, GroupFiles, GroupUses, GroupViews};
+use crate::domains::group_view::{ABOUT_GROUP, DescribedViews, line_of};
+use crate::domains::{GroupDomain, GroupFiles, GroupUses};
 use crate::fields::meta;
 use crate::node::names::escape;
 use crate::node::quoting::{heading, in_line, list_of_folders};
@@ -110,18 +111,13 @@ pub fn group_json(group: &Group, domains: &[Box<dyn GroupDomain>]) -> Result<(St
 
 /// Returns `.tilefs/views.txt`: every view of the group, one per line. Also returns whether the text is final.
 pub fn views(domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
-    let mut views = GroupViews { zarr: None, lines: String::new(), lasts: true };
+    let mut views = DescribedViews::none();
     domains.iter().try_for_each(|domain| domain.describe_views(&mut views))?;
-    let plain = || view_line("zarr", "a Zarr group of all arrays (open the folder): xarray, zarr, dask, napari");
-    let others = [
-        ("MEMBER/", "an array or a group, with a .tilefs/views.txt of its own"),
-        (".group/members.tsv", "the members and where they are"),
-        (".group/group.json", "all information about the group: jq"),
-        (".group/meta/KEY", "metadata"),
-        (".history/TIME/", "the group as of a time"),
-    ];
-    let others = others.map(|(name, what)| view_line(name, what)).concat();
-    Ok((views.zarr.unwrap_or_else(plain) + &views.lines + &others, views.lasts))
+    let (mut text, lasts) = views.text();
+    text += &view_line("MEMBER/", "an array or a group, with a .tilefs/views.txt of its own");
+    text += &ABOUT_GROUP.each_ref().map(line_of).concat();
+    text += &view_line(".history/TIME/", "the group as of a time");
+    Ok((text, lasts))
 }
 
 /// Returns sentences about what is left out of the group's own details and metadata.

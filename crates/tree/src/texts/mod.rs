@@ -5,6 +5,8 @@ mod commands;
 mod description;
 mod fragments;
 mod json;
+#[cfg(test)]
+mod manual;
 mod readme;
 mod schema_text;
 #[cfg(test)]

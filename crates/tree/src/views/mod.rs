@@ -10,6 +10,7 @@ pub mod column_major;
 pub mod commands;
 pub mod datasets;
 pub mod described;
+pub mod field_files;
 pub mod files;
 pub mod geojson;
 pub mod grid;
@@ -31,10 +32,9 @@ pub mod zarr;
 
 pub use view::View;
 
-use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::node::{Folder as _, Node};
 use crate::views::builder::FolderBuilder;
+use crate::views::field_files::Fields;
 use crate::views::parts::PartsFolder;
 use crate::views::view::{Add, BYTES, Parts, Shown};
 
@@ -151,29 +151,11 @@ fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<(&'static str, V
 
 /// Adds the files of all attributes and dimensions, and the folders of views. `is_slice` tells whether the array is one.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
-    fields.attributes().for_each(|id| add_beside(builder, fields, id));
-    builder.add_folder("dims", true, |dims| fields.dimensions().for_each(|id| add_beside(dims, fields, id)));
+    builder.add_fields(fields, Fields::Attributes, in_folder(""));
+    builder.add_folder("dims", true, |dims| dims.add_fields(fields, Fields::Dimensions, in_folder("")));
     for folder in folders() {
         add_folder(builder, fields, folder, is_slice);
     }
-}
-
-/// Returns a file of an attribute in the folder of an array, without building the folder.
-pub fn file_of_attribute(fields: &FieldFolder, name: &str) -> Option<Node> {
-    let may_have = |id: &FieldId| {
-        let rest = name.strip_prefix(fields.names.of_field(*id));
-        rest.is_some_and(|rest| rest.starts_with('.'))
-    };
-    fields.attributes().filter(may_have).find_map(|id| {
-        let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown.clone());
-        add_beside(&mut builder, fields, id);
-        builder.folder.lookup(name).ok().flatten()
-    })
-}
-
-/// Adds the files beside those of a field.
-fn add_beside(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    in_folder("").for_each(|view| view.add_of_field(builder, fields, id));
 }
 
 /// Adds a folder of views, or records why an array does not have it.
@@ -195,9 +177,7 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
     }
     let is_listed = fitting.iter().any(|view| view.is_shown(&fields.shown));
     builder.add_folder(folder, is_listed, |inner| {
-        for id in fields.attributes().chain(fields.dimensions()) {
-            fitting.iter().for_each(|view| view.add_of_field(inner, fields, id));
-        }
+        inner.add_fields(fields, Fields::All, fitting.iter().copied());
         for view in &fitting {
             if let Add::OfArray(add) = view.add {
                 add(inner, fields);
@@ -217,8 +197,6 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::path::Path;
-    use std::{env, fs};
 
     use super::*;
     use crate::node::names::OF_ARRAYS;
@@ -242,56 +220,5 @@ mod tests {
         assert_eq!(media_type("000000000000000.parquet"), "application/vnd.apache.parquet");
         assert_eq!(media_type("t2m.f32.hdr"), view::TEXT);
         assert_eq!((media_type("t2m.vrt"), media_type("a.tif.aux.xml"), media_type("tif")), (BYTES, BYTES, BYTES));
-    }
-
-    /// Returns the entries of the manual about all views.
-    fn manual() -> String {
-        let escape = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
-        let mut text = String::new();
-        for view in VIEWS {
-            let folder = if view.folder.is_empty() { String::new() } else { format!("{}/", view.folder) };
-            let paths: Vec<String> = view.files.iter().map(|file| escape(&format!("{folder}{file}"))).collect();
-            let shown = match view.shown {
-                Shown::Always => String::new(),
-                Shown::With(word) => format!("; listed with \\-\\-show {word}"),
-                Shown::WithAll => "; listed with \\-\\-show all".to_owned(),
-                Shown::Never => "; never listed".to_owned(),
-            };
-            let about = wrapped(&format!("{}{shown}", escape(view.reader)));
-            let lacks = wrapped(&format!("cannot hold: {}", escape(view.lacks)));
-            text += &format!(".TP\n.IR {}\n{about}\n.br\n{lacks}\n", paths.join(" \", \" "));
-        }
-        text
-    }
-
-    /// Breaks a text into lines of at most 78 bytes, where its words allow it.
-    fn wrapped(text: &str) -> String {
-        let (mut lines, mut length) = (String::new(), 0);
-        for word in text.split(' ') {
-            if length > 0 && length + 1 + word.len() > 78 {
-                lines.push('\n');
-                length = 0;
-            } else if length > 0 {
-                lines.push(' ');
-                length += 1;
-            }
-            lines += word;
-            length += word.len();
-        }
-        lines
-    }
-
-    /// `TILEFS_ACCEPT=yes` rewrites the section of the manual.
-    #[test]
-    fn the_manual_lists_every_view() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../man/tilefs-paths.7");
-        let page = fs::read_to_string(&path).unwrap();
-        let (before, rest) = page.split_once(".SH ALL VIEWS\n").unwrap();
-        let (listed, after) = rest.split_once(".SH ").unwrap();
-        if env::var_os("TILEFS_ACCEPT").is_some_and(|accept| accept == "yes") {
-            fs::write(&path, format!("{before}.SH ALL VIEWS\n{}.SH {after}", manual())).unwrap();
-            return;
-        }
-        assert_eq!(listed, manual(), "TILEFS_ACCEPT=yes rewrites the section");
     }
 }

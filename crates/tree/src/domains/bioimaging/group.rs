@@ -7,17 +7,18 @@ use tilefs_export::zarr::is_ngff;
 use tilefs_format::error::Result;
 
 use crate::domains::bioimaging::{Picture, TIFF, level_of, picture, picture_state};
-use crate::domains::{Domain, GroupDomain, GroupFiles, GroupUses, GroupViews, ShownGroup};
+use crate::domains::{DescribedViews, Domain, GroupDomain, GroupFiles, GroupUses, GroupView, ShownGroup};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::meta;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::quoting::in_line;
 use crate::options::OpenOptions;
-use crate::texts::view_line;
 
 /// The domain: pyramids of TileDB-BioImaging, and multiscale images of TileDB-SOMA.
 pub const DOMAIN: Domain = Domain {
+    groups: "Image pyramids of TileDB-BioImaging and TileDB-SOMA",
+    group_views: &[OME_ZARR, OME_TIFF],
     of_group: Some(|group| Box::new(PyramidGroup { shown: group, tiff: OnceLock::new() })),
     member_form: Some(|group, array| {
         Ok(level_of(group, array).map(|level| ArrayForm {
@@ -27,6 +28,20 @@ pub const DOMAIN: Domain = Domain {
         }))
     }),
     ..Domain::NONE
+};
+
+/// `zarr/` of a pyramid.
+const OME_ZARR: GroupView = GroupView {
+    path: "zarr",
+    reader: "OME-Zarr (open the folder): napari, Neuroglancer, zarr",
+    lacks: "axes in another order than time, channels and space, and the transformations of a scene",
+};
+
+/// The image of a pyramid.
+const OME_TIFF: GroupView = GroupView {
+    path: "tiff/NAME.ome.tif",
+    reader: "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL",
+    lacks: "64-bit integers, levels that differ in more than their size, and width before height",
 };
 
 /// A group that may be a pyramid. Memory: the positions of the tiles of its image.
@@ -48,6 +63,11 @@ impl PyramidGroup {
         Ok(Some(self.tiff.get_or_init(|| Node::Folder(Arc::new(folder))).clone()))
     }
 
+    /// Returns whether `zarr/` is OME-Zarr.
+    fn is_ngff(&self) -> Result<bool> {
+        Ok(is_ngff(&meta::for_formats(&*self.shown.group.metadata()?)))
+    }
+
     fn state(&self) -> Picture {
         picture_state(&self.shown.group, &self.shown.options)
     }
@@ -65,21 +85,18 @@ impl GroupDomain for PyramidGroup {
 
     /// The arrays have the axes under the same names as the metadata of the image.
     fn options_in_zarr(&self) -> Result<Option<Arc<OpenOptions>>> {
-        let is_image = is_ngff(&meta::for_formats(&*self.shown.group.metadata()?));
         let options = || OpenOptions { axes_of_images: true, ..(*self.shown.options).clone() };
-        Ok(is_image.then(|| Arc::new(options())))
+        Ok(self.is_ngff()?.then(|| Arc::new(options())))
     }
 
-    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
+    fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
+        if self.is_ngff()? {
+            views.add(&[OME_ZARR]);
+        }
         match self.state() {
             Picture::NoPyramid => {}
-            Picture::Present(path) => {
-                views.lines += &view_line(&path, "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL");
-            }
-            Picture::LeftOut(path, reason, is_final) => {
-                views.lasts &= is_final;
-                views.lines += &view_line(&path, &format!("not here: {reason}"));
-            }
+            Picture::Present(path) => views.add_at(&path, &OME_TIFF),
+            Picture::LeftOut(path, reason, is_final) => views.add_absent(&path, &reason, is_final),
         }
         Ok(())
     }

@@ -10,17 +10,49 @@ use tilefs_reader::array::SingleFlight;
 use crate::domains::cf::GroupDataset;
 use crate::domains::cf::files::{HDF5, NETCDF, NETCDF4, file_folder};
 use crate::domains::cf::slices::{DatasetSlices, SLICE};
-use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
+use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
-use crate::texts::view_line;
 use crate::views::zarr::{ZARR, ZARR_VIEW, group_folder};
 
 /// Maximum number of members of a group that are opened to list its views.
 const MAX_OPENED: usize = 64;
 
 /// The domain: groups that are one dataset, as TileDB-CF writes them.
-pub const DOMAIN: Domain =
-    Domain { of_group: Some(|group| Box::new(CfGroup { shown: group, dataset: SingleFlight::new() })), ..Domain::NONE };
+pub const DOMAIN: Domain = Domain {
+    groups: "Groups that TileDB-CF wrote",
+    group_views: &VIEWS,
+    of_group: Some(|group| Box::new(CfGroup { shown: group, dataset: SingleFlight::new() })),
+    ..Domain::NONE
+};
+
+/// The views of a dataset.
+const VIEWS: [GroupView; 5] = [
+    GroupView {
+        path: "zarr",
+        reader: "all variables (open the folder): xarray, zarr",
+        lacks: "which dimensions are unlimited, and groups within the group",
+    },
+    GroupView {
+        path: "netcdf/group.nc",
+        reader: "all variables as a file: xarray, NCO, CDO, ncdump; cp copies it",
+        lacks: "unlimited dimensions other than the first one of all variables along it, and groups within the group",
+    },
+    GroupView {
+        path: "netcdf4/group.nc",
+        reader: "the same as netCDF-4, with strings and integers of 64 bits",
+        lacks: "text with a NUL inside, and groups within the group",
+    },
+    GroupView {
+        path: "hdf5/group.h5",
+        reader: "the same as HDF5: h5py, MATLAB, R",
+        lacks: "unlimited dimensions, text with a NUL inside, and groups within the group",
+    },
+    GroupView {
+        path: "slice/time=2001-07,lat=40..50/netcdf/group.nc",
+        reader: "a part of all variables, by their coordinates",
+        lacks: "what netcdf/group.nc cannot hold",
+    },
+];
 
 /// A group that may be one dataset. Memory: the arrays of the dataset.
 struct CfGroup {
@@ -61,19 +93,11 @@ impl GroupDomain for CfGroup {
         Ok([NETCDF].into_iter().chain(zarr).chain(all.into_iter().flatten()).filter(|_| is_dataset).collect())
     }
 
-    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
-        if !matches!(self.dataset(), Ok(Some(_))) {
-            views.lasts &= self.dataset.get().is_some();
-            return Ok(());
-        }
-        views.zarr = Some(view_line("zarr", "all variables (open the folder): xarray, zarr"));
-        for (name, what) in [
-            ("netcdf/group.nc", "all variables as a file: xarray, NCO, CDO, ncdump; cp copies it"),
-            ("netcdf4/group.nc", "the same as netCDF-4, with strings and integers of 64 bits"),
-            ("hdf5/group.h5", "the same as HDF5: h5py, MATLAB, R"),
-            ("slice/time=2001-07,lat=40..50/netcdf/group.nc", "a part of all variables, by their coordinates"),
-        ] {
-            views.lines += &view_line(name, what);
+    fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
+        match self.dataset() {
+            Ok(Some(_)) => views.add(&VIEWS),
+            _ if self.dataset.get().is_none() => views.may_change(),
+            _ => {}
         }
         Ok(())
     }

@@ -203,7 +203,7 @@ impl Folder for Measurements {
 
 /// Turns an error about stored data into a reason for omission. A transient error stays an error: the next attempt may
 /// succeed.
-fn reasoned<T>(made: Result<FormatResult<T>>) -> Result<FormatResult<T>> {
+pub fn reasoned<T>(made: Result<FormatResult<T>>) -> Result<FormatResult<T>> {
     match made {
         Err(error) if !error.is_transient() => Ok(Err(Unrepresentable::new(error.to_string()))),
         made => made,

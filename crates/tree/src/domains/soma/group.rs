@@ -10,18 +10,71 @@ use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
 use crate::domains::soma::slices::{ExperimentSlices, SLICE};
+use crate::domains::soma::spatial::{SPATIALDATA, has_scenes, spatial_store};
 use crate::domains::soma::{array_form, matrix_lengths, object_type};
-use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, PlainZarr, ShownGroup};
+use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
+use crate::node::lazy::LazyFolder;
 use crate::node::{Folder, Node};
-use crate::texts::view_line;
 
 /// The domain: SOMA's experiments, measurements, data frames and matrices.
 pub const DOMAIN: Domain = Domain {
+    groups: "Experiments of TileDB-SOMA",
+    group_views: &VIEWS,
     of_group: Some(|group| Box::new(SomaGroup(group))),
     array_form: Some(array_form),
     matrix_lengths: Some(matrix_lengths),
     ..Domain::NONE
 };
+
+/// The views of an experiment.
+const VIEWS: [GroupView; 9] = [
+    GroupView {
+        path: "zarr",
+        reader: "annotated data (open the folder): anndata, scanpy, zarr",
+        lacks: "what AnnData has no place for, which its attribute left_out names",
+    },
+    GroupView {
+        path: "zarr/ms/NAME",
+        reader: "one measurement of several: anndata",
+        lacks: "the other measurements, but raw, and what left_out names",
+    },
+    GroupView {
+        path: "h5ad/NAME.h5ad",
+        reader: "a measurement as a file: anndata, scanpy, R, cellxgene; cp copies it",
+        lacks: "dates, and what zarr/ms/NAME cannot hold",
+    },
+    GroupView {
+        path: "10x/NAME/",
+        reader: "a measurement as Cell Ranger's folder, genes by cells: Seurat, DropletUtils, scanpy",
+        lacks: "other columns, other layers, dense matrices and embeddings",
+    },
+    GroupView {
+        path: "10x/NAME/plain/",
+        reader: "the same without .gz, with genes.tsv: older readers",
+        lacks: "what 10x/NAME/ cannot hold",
+    },
+    GroupView {
+        path: "slice/obs=0..99,var=0..99/zarr",
+        reader: "some observations and variables: anndata",
+        lacks: "several ranges of an axis, and what zarr cannot hold",
+    },
+    GroupView {
+        path: "slice/obs=0..99,var=0..99/h5ad/NAME.h5ad",
+        reader: "the same as a file",
+        lacks: "several ranges of an axis, and what h5ad/NAME.h5ad cannot hold",
+    },
+    GroupView {
+        path: "slice/obs=0..99,var=0..99/10x/NAME/",
+        reader: "the same as Cell Ranger's folder",
+        lacks: "several ranges of an axis, and what 10x/NAME/ cannot hold",
+    },
+    GroupView {
+        path: SPATIALDATA,
+        reader: "scenes and measurements (open the folder): spatialdata",
+        lacks: "other geometries than points and circles, images without channels, spaces of three axes, and which \
+                shapes the rows of a table are (soma_joinid of a shape is the number of its row)",
+    },
+];
 
 /// What README.txt says about an experiment.
 const OF_EXPERIMENT: &str = "\
@@ -33,6 +86,12 @@ Each measurement as Cell Ranger's folder, for Seurat, DropletUtils and scanpy.re
     ls 10x
 Some observations and variables of it, by soma_joinid:
     python3 -c 'import anndata; print(anndata.read_zarr(\"slice/obs=0..9/zarr\"))'
+";
+
+/// What README.txt says about the scenes of an experiment.
+const OF_SCENES: &str = "\
+Its scenes, with the measurements, for spatialdata:
+    python3 -c 'import spatialdata; print(spatialdata.read_zarr(\"spatialdata\"))'
 ";
 
 /// What README.txt says about a measurement.
@@ -56,8 +115,13 @@ impl SomaGroup {
 
 impl GroupDomain for SomaGroup {
     fn view(&self, name: &str) -> Result<Option<Node>> {
-        if ![SLICE, H5AD, TENX].contains(&name) || !self.is_experiment()? {
+        if ![SLICE, H5AD, TENX, SPATIALDATA].contains(&name) || !self.is_experiment()? {
             return Ok(None);
+        }
+        if name == SPATIALDATA {
+            let (shown, has_scenes) = (self.0.clone(), has_scenes(&self.0.group)?);
+            let store = LazyFolder::new(shown.modified, move || spatial_store(&shown));
+            return Ok(has_scenes.then(|| Node::Folder(Arc::new(store))));
         }
         let (group, modified) = (self.0.group.clone(), self.0.modified);
         Ok(Some(Node::Folder(match name {
@@ -69,7 +133,9 @@ impl GroupDomain for SomaGroup {
 
     fn listed(&self) -> Result<Vec<&'static str>> {
         let is_experiment = self.is_experiment().unwrap_or(false);
-        let all = self.0.options.shown.are_all().then_some(TENX);
+        let shows_all = self.0.options.shown.are_all();
+        let spatial = shows_all && has_scenes(&self.0.group).unwrap_or(false);
+        let all = shows_all.then_some(TENX).into_iter().chain(spatial.then_some(SPATIALDATA));
         Ok([H5AD].into_iter().chain(all).filter(|_| is_experiment).collect())
     }
 
@@ -81,30 +147,26 @@ impl GroupDomain for SomaGroup {
         Ok((Some(Arc::new(zarr)), true))
     }
 
-    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
+    fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
         if self.is_experiment()? {
-            views.zarr = Some(view_line("zarr", "annotated data (open the folder): anndata, scanpy, zarr"));
-            for (name, what) in [
-                ("zarr/ms/NAME", "one measurement of several: anndata"),
-                ("h5ad/NAME.h5ad", "a measurement as a file: anndata, scanpy, R, cellxgene; cp copies it"),
-                ("10x/NAME/", "a measurement as Cell Ranger's folder, genes by cells: Seurat, DropletUtils, scanpy"),
-                ("10x/NAME/plain/", "the same without .gz, with genes.tsv: older readers"),
-                ("slice/obs=0..99,var=0..99/zarr", "some observations and variables: anndata"),
-                ("slice/obs=0..99,var=0..99/h5ad/NAME.h5ad", "the same as a file"),
-                ("slice/obs=0..99,var=0..99/10x/NAME/", "the same as Cell Ranger's folder"),
-            ] {
-                views.lines += &view_line(name, what);
-            }
+            let has_scenes = has_scenes(&self.0.group)?;
+            let own = VIEWS.iter().filter(|view| has_scenes || view.path != SPATIALDATA);
+            own.for_each(|view| views.add_at(view.path, view));
         }
         Ok(())
     }
 
     fn describe_uses(&self, uses: &mut GroupUses, _may_open: bool) -> Result<()> {
-        uses.whole += match self.object_type()?.as_deref() {
-            Some(EXPERIMENT) => OF_EXPERIMENT,
-            Some(MEASUREMENT) => OF_MEASUREMENT,
-            _ => "",
-        };
+        match self.object_type()?.as_deref() {
+            Some(EXPERIMENT) => {
+                uses.whole += OF_EXPERIMENT;
+                if has_scenes(&self.0.group)? {
+                    uses.whole += OF_SCENES;
+                }
+            }
+            Some(MEASUREMENT) => uses.whole += OF_MEASUREMENT,
+            _ => {}
+        }
         Ok(())
     }
 }

@@ -11,7 +11,9 @@ pub(crate) mod cut;
 pub(crate) mod experiment;
 pub(crate) mod group;
 pub(crate) mod h5ad;
+pub(crate) mod plane_map;
 pub(crate) mod slices;
+pub(crate) mod spatial;
 pub(crate) mod uns;
 
 use std::ops::Range;

@@ -11,12 +11,11 @@ use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
 
 use crate::domains::vcf::files::{VCF, VariantFiles};
 use crate::domains::vcf::tables::CallTable;
-use crate::domains::{Domain, GroupDomain, GroupUses, GroupViews, ShownGroup};
+use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, ShownGroup};
 use crate::fields::array_form::{ArrayForm, TableForm};
 use crate::node::Node;
 use crate::node::quoting::in_line;
 use crate::objects::members::NamedMembers;
-use crate::texts::view_line;
 
 const DATA: &str = "data";
 const HEADERS: &str = "vcf_headers";
@@ -27,6 +26,8 @@ const FREQUENCIES: &str = "variant_stats";
 
 /// The domain: datasets of TileDB-VCF.
 pub const DOMAIN: Domain = Domain {
+    groups: "Datasets of TileDB-VCF",
+    group_views: &VIEWS,
     of_group: Some(|group| Box::new(VcfGroup { shown: group, files: SingleFlight::new() })),
     // The texts of the statistics of alleles are stored as CHAR.
     array_form: Some(|schema| is_statistics(schema).then(|| of_table(TableForm::WithTexts))),
@@ -50,7 +51,7 @@ struct VcfGroup {
 
 impl VcfGroup {
     fn files(&self) -> Result<Option<Arc<VariantFiles>>> {
-        let ShownGroup { group, options, modified } = &self.shown;
+        let ShownGroup { group, options, modified, .. } = &self.shown;
         let files = |dataset| Arc::new(VariantFiles::new(Arc::new(dataset), options.of_domains.get(), *modified));
         self.files.get_or_retry(|| Ok(dataset_of(group)?.map(files))).cloned()
     }
@@ -69,18 +70,11 @@ impl GroupDomain for VcfGroup {
         Ok(is_listed.then_some(VCF).into_iter().collect())
     }
 
-    fn describe_views(&self, views: &mut GroupViews) -> Result<()> {
+    fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
         match self.files() {
-            Ok(Some(_)) => {
-                for (name, what) in VIEWS {
-                    views.lines += &view_line(name, what);
-                }
-            }
+            Ok(Some(_)) => views.add(&VIEWS),
             Ok(None) => {}
-            Err(error) => {
-                views.lasts &= !error.is_transient();
-                views.lines += &view_line(VCF, &format!("not here: {error}"));
-            }
+            Err(error) => views.add_absent(VCF, &error.to_string(), !error.is_transient()),
         }
         Ok(())
     }
@@ -104,18 +98,62 @@ impl GroupDomain for VcfGroup {
 }
 
 /// The views of a dataset.
-const VIEWS: [(&str, &str); 11] = [
-    ("vcf/SAMPLE.vcf", "the variants of a sample as VCF: bcftools, GATK, plink, R"),
-    ("vcf/SAMPLE.vcf.gz", "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2"),
-    ("vcf/SAMPLE.bcf", "the same as BCF, with a .csi: bcftools, pysam, cyvcf2"),
-    ("vcf/slice/1:12000-13000/SAMPLE.vcf", "the variants that overlap a region, also as .vcf.gz and .bcf"),
-    ("vcf/merged/all.vcf.gz", "all samples merged, as bcftools merge -m none does"),
-    ("vcf/merged/1:12000-13000.vcf.gz", "the same of a region"),
-    ("vcf/multiallelic/all.vcf.gz", "all samples merged, as bcftools merge does without options"),
-    ("vcf/plink/all.bed", "sites with one alternative allele, with .bim and .fam: plink2 --bfile"),
-    ("vcf/samples=A,B/", "the same for some samples"),
-    ("vcf/samples.txt", "the names of all samples"),
-    ("data/parquet/parts/*.parquet", "all records, a column for each INFO and FORMAT field: SQL"),
+const VIEWS: [GroupView; 11] = [
+    GroupView {
+        path: "vcf/SAMPLE.vcf",
+        reader: "the variants of a sample as VCF: bcftools, GATK, plink, R",
+        lacks: "what TileDB-VCF does not store: further digits of floats, and the places in INFO and FORMAT of fields with attributes of their own",
+    },
+    GroupView {
+        path: "vcf/SAMPLE.vcf.gz",
+        reader: "the same in BGZF, with a .tbi: bcftools -r, tabix, pysam, cyvcf2",
+        lacks: "in its .tbi, positions from 2^29 on, which a .csi has; and what vcf/SAMPLE.vcf cannot hold",
+    },
+    GroupView {
+        path: "vcf/SAMPLE.bcf",
+        reader: "the same as BCF, with a .csi: bcftools, pysam, cyvcf2",
+        lacks: "fields that the header does not define, and numbers beyond 32 bits, which are errors; and what vcf/SAMPLE.vcf cannot hold",
+    },
+    GroupView {
+        path: "vcf/slice/1:12000-13000/SAMPLE.vcf",
+        reader: "the variants that overlap a region, also as .vcf.gz and .bcf",
+        lacks: "what vcf/SAMPLE.vcf cannot hold",
+    },
+    GroupView {
+        path: "vcf/merged/all.vcf.gz",
+        reader: "all samples merged, as bcftools merge -m none does",
+        lacks: "INFO of other samples than the first that has a field, but for DP, DP4, AN and AC; and values that do not fit the alleles of their record, which are errors",
+    },
+    GroupView {
+        path: "vcf/merged/1:12000-13000.vcf.gz",
+        reader: "the same of a region",
+        lacks: "what vcf/merged/all.vcf.gz cannot hold",
+    },
+    GroupView {
+        path: "vcf/multiallelic/all.vcf.gz",
+        reader: "all samples merged, as bcftools merge does without options",
+        lacks: "what vcf/merged/all.vcf.gz cannot hold",
+    },
+    GroupView {
+        path: "vcf/plink/all.bed",
+        reader: "sites with one alternative allele, with .bim and .fam: plink2 --bfile",
+        lacks: "other sites, families, phenotypes, phases, qualities, and names with spaces, which are errors",
+    },
+    GroupView {
+        path: "vcf/samples=A,B/",
+        reader: "the same for some samples",
+        lacks: "what the same files of all samples cannot hold",
+    },
+    GroupView {
+        path: "vcf/samples.txt",
+        reader: "the names of all samples",
+        lacks: "the headers of samples, which vcf/SAMPLE.vcf has",
+    },
+    GroupView {
+        path: "data/parquet/parts/*.parquet",
+        reader: "all records, a column for each INFO and FORMAT field: SQL",
+        lacks: "the phases of single alleles, and the types of fields that headers define differently, which are text",
+    },
 ];
 
 /// What README.txt says about a dataset of TileDB-VCF.
