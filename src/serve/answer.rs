@@ -211,25 +211,44 @@ impl Request<'_> {
         let pieces = self.site.attempt(
             || format!("list of {}", self.path.text()),
             || {
-                let members = Members::of(self.site, found, self.path.text(), false)?;
                 if self.wants_json() {
-                    return Ok(ListingPieces::new(members, ListingForm::Json, "[".to_owned(), || "\n]\n".to_owned()));
+                    let members = Members::of(self.site, found, self.path.text(), false)?.spread(self.most_members());
+                    return Ok(ListingPieces::new(members, ListingForm::Json, "[".to_owned(), |_| "\n]\n".to_owned()));
                 }
                 let page = page::Page::new(self.site, self.path, &found.node, self.asked)?;
-                let (form, are_few) = (ListingForm::Html { query: page.query() }, members.are_few());
-                Ok(ListingPieces::new(members, form, page.before(), move || page.after(are_few)))
+                let (form, before) = (ListingForm::Html { query: page.query() }, page.before());
+                let (site, of_list, path) = (self.site.clone(), found.clone(), self.path.text());
+                let list = move || {
+                    site.attempt(|| format!("list of {path}"), || Members::of(&site, &of_list, path.clone(), false))
+                };
+                // The list of an array may take long, and a browser does not need it if scripts run.
+                if page.loads_application() {
+                    return Ok(ListingPieces::listed_later(list, form, before, move |few| page.after(few)));
+                }
+                Ok(ListingPieces::new(
+                    Members::of(self.site, found, self.path.text(), false)?,
+                    form,
+                    before,
+                    move |few| page.after(few),
+                ))
             },
         )?;
         let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);
         in_coding(coding, StatusCode::OK, None, Box::new(pieces)).map(described)
     }
 
+    /// Returns the words of the query.
+    fn query(&self) -> impl Iterator<Item = &str> {
+        self.asked.query.iter().flat_map(|query| query.split('&'))
+    }
+
+    /// Returns the maximum number of members that a listing shall have.
+    fn most_members(&self) -> usize {
+        self.query().find_map(|pair| pair.strip_prefix("most=")?.parse().ok()).unwrap_or(usize::MAX)
+    }
+
     fn wants_json(&self) -> bool {
-        let is_asked = self
-            .asked
-            .query
-            .as_deref()
-            .is_some_and(|query| query.split('&').any(|pair| pair == "json" || pair.starts_with("json=")));
+        let is_asked = self.query().any(|pair| pair == "json" || pair.starts_with("json="));
         let accepted = self.asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
         is_asked || (accepted.contains("application/json") && !wants_html(self.asked))
     }

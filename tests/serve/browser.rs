@@ -52,5 +52,5 @@ fn the_page_shows_what_tiledb_reads() {
     let checked = Command::new("node").arg(web.join("tests/browser.mjs")).arg(file).output().unwrap();
     let told = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{told}{}", String::from_utf8_lossy(&checked.stderr));
-    assert!(told.lines().filter(|line| line.starts_with("ok: ")).count() >= 19, "{told}");
+    assert!(told.lines().filter(|line| line.starts_with("ok: ")).count() >= 24, "{told}");
 }

@@ -109,6 +109,27 @@ fn a_page_has_no_urls_but_its_links() {
     }
 }
 
+/// A program that wants an overview of very many members need not list them all.
+#[test]
+fn a_listing_has_as_many_members_as_are_wanted_spread_evenly() {
+    let server = Program::start(&demo(), &[]);
+    let names = |target: &str| -> Vec<String> {
+        let listed = get(server.address, target).json();
+        listed.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = names("/?json");
+    for most in 0..=all.len() + 1 {
+        let some = names(&format!("/?json&most={most}"));
+        assert_eq!(some.len(), most.min(all.len()));
+        let places: Vec<usize> = some.iter().map(|name| all.iter().position(|one| one == name).unwrap()).collect();
+        let gaps: Vec<usize> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(
+            places.first().is_none_or(|first| *first == 0) && gaps.iter().all(|gap| *gap <= all.len().div_ceil(most))
+        );
+    }
+    assert_eq!(names("/?json&most=x"), all);
+}
+
 /// The page names a program that reads all of a group only if there is one.
 #[test]
 fn a_page_suggests_programs_that_read_the_folder() {

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { FilesView, MetadataView, SchemaView } from "./about";
 import { DenseView, type DenseState } from "./dense/view";
+import { gridsOf, GridsView, mayHaveGrids } from "./group/grids";
 import { Branch, Link, Members } from "./group/members";
 import { levelsOf, PyramidView } from "./group/pyramid";
 import { ExperimentView } from "./group/soma";
@@ -103,7 +104,7 @@ function Tabs({ tabs, state }: { tabs: [string, () => preact.JSX.Element][]; sta
       <div class="tabs" role="tablist" onKeyDown={keys}>
         {tabs.map(([name], at) => <button key={name} role="tab" id={`tab-${at}`} aria-selected={at === chosen} aria-controls="panel" tabIndex={at === chosen ? 0 : -1} onClick={() => select(at)}>{name}</button>)}
       </div>
-      <div role="tabpanel" id="panel" aria-labelledby={`tab-${chosen}`}>{tabs[chosen][1]()}</div>
+      <div role="tabpanel" id="panel" aria-labelledby={`tab-${chosen}`}>{tabs[Math.min(chosen, tabs.length - 1)][1]()}</div>
     </>
   );
 }
@@ -149,10 +150,13 @@ function GroupView({ node, state }: { node: Extract<Node, { kind: "group" }>; st
   const levels = levelsOf(group);
   const kind = group.metadata.soma_object_type?.text;
   const main: [string, () => preact.JSX.Element][] = [];
+  const { result: grids, error } = useWork(async (signal) => (mayHaveGrids(group) ? gridsOf(names, group, signal) : []), [names]);
   const onState = useCallback((names: Names, schema: Schema, dense: DenseState) => setShown({ names, schema, dense }), []);
   if (levels) main.push(["Image", () => <PyramidView names={names} group={group} levels={levels} state={state} onState={onState} />]);
   if (kind === "SOMAExperiment" && group.members.some((member) => member.name === "obs")) main.push(["Experiment", () => <ExperimentView names={names} state={state} />]);
   if (hasVariants) main.push(["Variants", () => <VariantsView names={names} state={state} />]);
+  if (!grids && error === undefined && mayHaveGrids(group)) main.push(["Map", () => <p class="status"><Busy /></p>]);
+  else if (grids?.length) main.push(["Map", () => <GridsView names={names} grids={grids} state={state} onState={onState} />]);
   const tabs: [string, () => preact.JSX.Element][] = [
     ...main,
     ["Members", () => <Members names={names} members={group.members} />],

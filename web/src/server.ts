@@ -69,9 +69,9 @@ export async function jsonIfThere<T>(folder: Names, path: string, signal?: Abort
   }
 }
 
-/** Lists a folder. */
-export async function list(folder: Names, signal?: AbortSignal): Promise<{ name: string; type: string; size?: number }[]> {
-  return (await request(urlOf(folder) + "?json", { Accept: "application/json" }, signal)).json();
+/** Lists a folder. The query may ask for some of its names. */
+export async function list(folder: Names, signal?: AbortSignal, query = "?json"): Promise<{ name: string; type: string; size?: number }[]> {
+  return (await request(urlOf(folder) + query, { Accept: "application/json" }, signal)).json();
 }
 
 /** Reads a file as a whole. */

@@ -22,13 +22,12 @@ interface Sample {
   read: (name: string) => Promise<Float64Array | null>;
 }
 
-async function sampleOf(names: Names, schema: Schema, stage: number): Promise<Sample> {
+async function sampleOf(opened: Promise<Rows>, stage: number): Promise<Sample> {
   const most = STAGES[stage];
-  const rows = await Rows.open(names, schema);
+  const rows = await opened;
+  const files = await rows.some(most.parts);
   const isWhole = rows.count <= most.points;
-  const count = isWhole ? rows.parts.count : Math.min(rows.parts.count, most.parts);
-  const files = await Promise.all(Array.from({ length: count }, (_, at) => rows.file(Math.floor((at * rows.parts.count) / count))));
-  const share = isWhole ? Infinity : Math.ceil(most.points / count);
+  const share = isWhole ? Infinity : Math.ceil(most.points / files.length);
   const known = new Map<string, Promise<Float64Array | null>>();
   const readParts = async (at: number) => {
     const parts = await Promise.all(files.map((file) => file.numbers(0, Math.min(file.rows, share), at)));
@@ -106,12 +105,15 @@ function exampleOf(schema: Schema, at: number): string {
 function Cells({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
   const [field, setField] = useState(state.get("field") ?? schema.attributes[0].name);
   const [stage, setStage] = useState(0);
+  const rows = useRef<Promise<Rows> | null>(null);
   const samples = useRef<Promise<Sample>[]>([]);
   const { result, error } = useWork(async () => {
     // Read once for all fields.
-    const sample = await (samples.current[stage] ??= sampleOf(names, schema, stage));
-    const coordinates = Promise.all(schema.dimensions.map((dimension) => sample.read(dimension.name)));
-    return { sample, coordinates: await coordinates, field, values: await sample.read(field) };
+    rows.current ??= Rows.open(names, schema);
+    const sample = await (samples.current[stage] ??= sampleOf(rows.current, stage));
+    const dimensions = schema.dimensions.map((dimension) => dimension.name);
+    const [values, ...coordinates] = await Promise.all([field, ...dimensions].map((name) => sample.read(name)));
+    return { sample, coordinates, field, values };
   }, [names, stage, field]);
   // What is shown stays until there is more.
   const last = useRef<typeof result>(undefined);

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import http from "node:http";
+import { interpolateGreys, interpolateViridis } from "d3-scale-chromatic";
 import { chromium } from "playwright-core";
 
 const { urls, token, expected, executable } = JSON.parse(readFileSync(process.argv[2], "utf8"));
@@ -138,6 +139,77 @@ check("a picture is zoomed down to single cells, and the address brings the view
   await close(page);
 });
 
+check("limits, logarithms and maps decide the colour of a number", async () => {
+  // Its numbers grow from 0 by one from cell to cell, and its cells are some pixels wide.
+  const [height, width] = [36, 60], count = height * width;
+  const page = await open(`${urls.hostile}labels/`);
+  await page.waitForSelector("[data-sampled=no]");
+  const at = (share) => share * (count - 1);
+  const [low, high] = [600, 1500];
+  const select = (name, label) => page.selectOption(`label:has-text('${name}') select`, { label });
+  /** Compares colours at some places; `most` is how much a byte of a colour may differ. */
+  const compare = async (map, placeOf, most = 3) => {
+    await page.waitForTimeout(400);
+    for (const [x, y] of [[180, 60], [260, 150], [330, 240], [420, 90], [500, 300]]) {
+      // Cells may be smoothed where they meet.
+      const rowAt = async (y) => (await pointed(page, x, y)).places[0][0];
+      let inside = y;
+      while ((await rowAt(inside - 3)) !== (await rowAt(inside + 3))) inside += 3;
+      const { places: [[row], [column]], pixel, value } = await pointed(page, x, inside);
+      assert.equal(Number(value), row * width + column);
+      const place = Math.min(1, Math.max(0, placeOf(Number(value))));
+      const colour = map(Math.min(255, Math.floor(place * 256)) / 255);
+      const wanted = colour.startsWith("#") ? [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)) : colour.match(/\d+/g).map(Number);
+      assert.ok(wanted.every((part, at) => Math.abs(part - pixel[at]) <= most), `${value} is ${pixel}, not ${wanted}`);
+    }
+  };
+  const linear = (low, high) => (value) => (value - low) / (high - low);
+  await compare(interpolateViridis, linear(at(0.02), at(0.98)));
+  await select("Limits", "least to greatest");
+  await compare(interpolateViridis, linear(at(0), at(1)));
+  await select("Colours", "grey");
+  await compare((place) => interpolateGreys(1 - place), linear(at(0), at(1)));
+  await select("Limits", "by hand");
+  for (const [number, value] of [low, high].entries()) {
+    await page.locator(".controls input[inputmode=decimal]").nth(number).fill(String(value));
+    await page.keyboard.press("Enter");
+  }
+  await compare((place) => interpolateGreys(1 - place), linear(low, high));
+  await page.check("label:has-text('log scale') input");
+  await compare((place) => interpolateGreys(1 - place), (value) => Math.log(value / low) / Math.log(high / low));
+  // The address has it all.
+  await page.waitForURL(/limits=/);
+  await page.reload();
+  await page.waitForSelector("[data-sampled=no]");
+  await compare((place) => interpolateGreys(1 - place), (value) => Math.log(value / low) / Math.log(high / low));
+  await close(page);
+});
+
+check("commands and downloads are those of the programs that read what is shown", async () => {
+  for (const [url, programs, formats] of [
+    [`${urls.real}dem_jacksboro/`, ["Path in a mount", "curl", "Python", "R", "GDAL", "xarray"], ["NumPy", "text", "TIFF", "netCDF", "netCDF-4", "HDF5"]],
+    [`${urls.real}stocks/`, ["Path in a mount", "curl", "Python", "R", "DuckDB"], ["CSV", "TSV", "Parquet", "Arrow", "netCDF", "HDF5"]],
+    [`${urls.real}pbmc_soma/`, ["Python", "curl", "Path in a mount"], ["h5ad of RNA"]],
+    [urls.variants, ["bcftools", "Path in a mount", "curl", "Python"], ["vcf", "vcf.gz", "bcf"]],
+  ]) {
+    const page = await open(url);
+    await page.waitForSelector(".share .command");
+    const shown = await page.$$eval("[aria-label=Program] option", (options) => options.map((option) => option.textContent));
+    assert.deepEqual(programs.filter((program) => !shown.includes(program)), [], url);
+    if (await page.locator(".downloads summary").count()) await page.click(".downloads summary");
+    await page.waitForFunction(() => [...document.querySelectorAll(".files .size")].every((size) => /bytes|kB|MB/.test(size.textContent)));
+    const files = await page.$$eval(".share .files li", (items) => items.map((item) => [item.querySelector("a").textContent, item.querySelector("a").href, item.querySelector(".size").textContent]));
+    assert.deepEqual(formats.filter((format) => !files.some(([name]) => name === format)), [], url);
+    // The size before the click is that of what is downloaded.
+    for (const [name, href, size] of files) {
+      const { byteLength } = await fetch(href).then((reply) => reply.arrayBuffer());
+      const [number, unit] = size.split(" ");
+      assert.ok(Math.abs(Number(number.replace(/[^\d.]/g, "")) * { bytes: 1, kB: 1e3, MB: 1e6 }[unit] - byteLength) <= byteLength / 100, `${url} ${name}: ${size}, ${byteLength}`);
+    }
+    await close(page);
+  }
+});
+
 check("bands of a photograph are its colours", async () => {
   const page = await open(`${urls.real}photo_china_rgb/`);
   const [[y, x], value] = await cell(page, "ArrowRight");
@@ -201,6 +273,22 @@ check("channels of a pyramid have the colours and ranges that its metadata say",
     assert.deepEqual(pixel, [...["red", "green", "blue"].map((name) => Math.min(255, Math.round(part(name)))), 255]);
   }
   assert.deepEqual(await page.$$eval(".legend li", (items) => items.map((item) => item.textContent)), expected.channels.map((one) => one.name));
+  await accessible(page);
+  await close(page);
+});
+
+check("a group of CF opens with a map of its field", async () => {
+  const page = await open(`${urls.hostile}cf/`);
+  assert.equal(await page.locator("[role=tab][aria-selected=true]").innerText(), "Map");
+  await page.waitForSelector("[data-sampled=no]");
+  await page.click("[aria-label='time: on']");
+  await page.waitForFunction(() => document.querySelector(".slider:not(.time) output")?.textContent.includes("(2020-02-01)"));
+  await page.waitForTimeout(500);
+  const { places: [[row, latitude], [column]], value } = await pointed(page, 400, 150);
+  sameFloat(value, valueAt(expected.tas, 1, row, column));
+  assert.equal(Number(latitude), 72.5 - 5 * row);
+  await page.click("[role=tab]:has-text('Members')");
+  assert.equal(await page.locator(".members li").count(), 4);
   await accessible(page);
   await close(page);
 });
@@ -430,10 +518,26 @@ check("a dataset of variants shows the records of a region", async () => {
     const genotype = records[at][8].split(":").indexOf("GT");
     assert.deepEqual(row.slice(8), records[at].slice(9).map((text) => (genotype < 0 ? "" : text.split(":")[genotype])));
   });
+  // Genotypes have a colour by how many of their alleles are not the reference.
+  const colours = await page.$$eval("td.genotype", (cells) => cells.map((cell) => [cell.textContent, getComputedStyle(cell).backgroundColor]));
+  const kindOf = (genotype) => {
+    const alleles = genotype.split(/[/|]/).filter((allele) => allele && allele !== ".");
+    const carried = alleles.filter((allele) => allele !== "0").length;
+    return carried === 0 ? "none" : carried === genotype.split(/[/|]/).length ? "all" : "some";
+  };
+  const byKind = new Map();
+  for (const [genotype, colour] of colours) byKind.set(kindOf(genotype), (byKind.get(kindOf(genotype)) ?? new Set()).add(colour));
+  assert.ok(byKind.size > 1 && [...byKind.values()].every((some) => some.size === 1), JSON.stringify(colours));
+  assert.equal(new Set([...byKind.values()].map((some) => [...some][0])).size, byKind.size);
   assert.match(await page.innerText(".command"), /^bcftools view http\S+vcf\/merged\/chr1:1-100000\.bcf$/);
   await page.waitForFunction(() => [...document.querySelectorAll(".files .size")].every((size) => /bytes|kB/.test(size.textContent)));
   await accessible(page);
   await close(page);
+  // Before a region was asked for, the first contig is shown.
+  const first = await open(urls.variants);
+  await first.waitForSelector("td.genotype");
+  assert.match(await first.inputValue(".ranges input"), /^chr10:1-/);
+  await close(first);
 });
 
 check("names and texts that are markup do nothing", async () => {

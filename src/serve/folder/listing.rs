@@ -80,6 +80,17 @@ impl Members {
         Ok(Members { site: site.clone(), folder: folder.clone(), path, entries: entries.into_iter(), with_facts })
     }
 
+    /// Leaves at most so many members, spread evenly, the first included.
+    pub fn spread(mut self, most: usize) -> Self {
+        let count = self.entries.len();
+        if count > most {
+            let is_left = |place: usize| place * most % count < most;
+            let entries = self.entries.enumerate().filter(|(place, _)| is_left(*place)).map(|(_, entry)| entry);
+            self.entries = entries.collect::<Vec<_>>().into_iter();
+        }
+        self
+    }
+
     /// Returns whether there are so few members that files are looked up.
     pub fn are_few(&self) -> bool {
         self.with_facts
@@ -122,12 +133,35 @@ pub enum ListingForm {
     Json,
 }
 
-/// A function that makes a text when it is needed.
-type MakeText = Box<dyn FnOnce() -> String + Send>;
+/// A function that makes the text after the members when it is needed; its argument says whether these are few.
+type MakeText = Box<dyn FnOnce(bool) -> String + Send>;
+
+/// A function that lists a folder.
+type List = Box<dyn FnOnce() -> Result<Members, Refusal> + Send>;
+
+/// The members of a listing.
+enum Listed {
+    Already(Members),
+    /// Listed for the first piece of members.
+    Later(Option<List>),
+}
+
+impl Listed {
+    fn members(&mut self) -> Result<&mut Members, Refusal> {
+        if let Listed::Later(list) = self {
+            let list = list.take().ok_or_else(|| Refusal::Failed("the folder could not be listed".to_owned()))?;
+            *self = Listed::Already(list()?);
+        }
+        match self {
+            Listed::Already(members) => Ok(members),
+            Listed::Later(_) => Err(Refusal::Failed("the folder could not be listed".to_owned())),
+        }
+    }
+}
 
 /// A listing as the bytes of a reply.
 pub struct ListingPieces {
-    members: Members,
+    members: Listed,
     form: ListingForm,
     /// The text before the first member; `None` once it has been returned.
     before: Option<String>,
@@ -143,9 +177,24 @@ impl ListingPieces {
         members: Members,
         form: ListingForm,
         before: String,
-        after: impl FnOnce() -> String + Send + 'static,
+        after: impl FnOnce(bool) -> String + Send + 'static,
     ) -> Self {
-        ListingPieces { members, form, before: Some(before), after: Some(Box::new(after)), has_members: false }
+        Self::of(Listed::Already(members), form, before, Box::new(after))
+    }
+
+    /// Creates a listing of a folder that is listed once the text before the members was sent. If it cannot be listed, the
+    /// reply ends early.
+    pub fn listed_later(
+        list: impl FnOnce() -> Result<Members, Refusal> + Send + 'static,
+        form: ListingForm,
+        before: String,
+        after: impl FnOnce(bool) -> String + Send + 'static,
+    ) -> Self {
+        Self::of(Listed::Later(Some(Box::new(list))), form, before, Box::new(after))
+    }
+
+    fn of(members: Listed, form: ListingForm, before: String, after: MakeText) -> Self {
+        ListingPieces { members, form, before: Some(before), after: Some(after), has_members: false }
     }
 }
 
@@ -158,9 +207,10 @@ impl Pieces for ListingPieces {
             return Ok(Some(before.into()));
         }
         let mut text = String::new();
-        for _ in 0..self.members.most_in_piece() {
-            let Some(member) = self.members.next()? else {
-                text += &self.after.take().map(|make| make()).unwrap_or_default();
+        let members = self.members.members()?;
+        for _ in 0..members.most_in_piece() {
+            let Some(member) = members.next()? else {
+                text += &self.after.take().map(|make| make(members.are_few())).unwrap_or_default();
                 break;
             };
             match &self.form {

@@ -127,6 +127,11 @@ impl Page {
         )
     }
 
+    /// Returns whether the page is that of an array, which a script draws.
+    pub fn loads_application(&self) -> bool {
+        self.is_array && application::is_built()
+    }
+
     /// Returns the file that the page for browsers reads first.
     fn first_file(&self) -> Option<&'static str> {
         // A request of a script has the token in a header, so that the browser would take it for another one.

@@ -26,7 +26,7 @@ export function ticks(axis: Axis, from: number, to: number, most: number): Tick[
   const slope = (axis.number(axis.length - 1) - axis.number(0)) / Math.max(1, axis.length - 1) || 1;
   const position = (coordinate: number) => (coordinate - axis.number(0)) / slope;
   if (axis.isDate) return ofDates(low, high, count).map(([date, text]) => [position(date), text]);
-  const marks = low === high ? [low] : scaleLinear().domain([low, high]).ticks(count);
+  const marks = low === high ? [low] : round(low, high, count);
   const isPlain = axis.step === 1n && !/[:-]./.test(axis.text(0).slice(1));
   return marks.filter((mark) => Number.isInteger(mark)).map((mark) => {
     const at = position(mark);
@@ -34,12 +34,19 @@ export function ticks(axis: Axis, from: number, to: number, most: number): Tick[
   });
 }
 
+/** Returns about as many round numbers between two as wanted, at least two, the ends included if they are round. */
+function round(low: number, high: number, count: number): number[] {
+  const scale = scaleLinear().domain([low - (high - low) * 1e-9, high + (high - low) * 1e-9]);
+  for (let more = count; more < count + 4; more++) if (scale.ticks(more).length > 1) return scale.ticks(more);
+  return scale.ticks(count);
+}
+
 /** Returns round numbers or dates between the coordinates of two positions, at the places between cells where they are. */
 function ofNumbers({ isDate }: Coordinates, number: (position: number) => number, first: number, last: number, count: number): Tick[] {
   const [low, high] = [number(first), number(last)];
   const place = (wanted: number) => placeOf(number, first, last, wanted);
   if (isDate) return ofDates(low, high, count).map(([date, text]) => [place(date), text]);
-  const marks = scaleLinear().domain([low, high]).ticks(count);
+  const marks = round(low, high, count);
   const step = marks.length > 1 ? Math.abs(marks[1] - marks[0]) : Math.abs(high - low) || 1;
   return marks.map((mark) => [place(mark), coordinateText(mark, step)]);
 }

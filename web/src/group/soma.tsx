@@ -65,10 +65,9 @@ async function column(names: Names, position: number, count: number, signal: Abo
     return out;
   }
   const selected = [...names, "slice", `soma_dim_1=${position}`];
-  const rows = await Rows.open(selected, await json<Schema>(selected, "schema.json", signal), signal);
+  const rows = await Rows.open(selected, await json<Schema>(selected, "schema.json", signal));
   const at = (name: string) => rows.columns.findIndex((one) => one.name === name);
-  for (let part = 0; part < rows.parts.count; part++) {
-    const file = await rows.file(part);
+  for (const file of await rows.some(Infinity)) {
     const [places, values] = await Promise.all([file.numbers(0, file.rows, at("soma_dim_0")), file.numbers(0, file.rows, at("soma_data"))]);
     places?.forEach((place, row) => {
       if (place < count) out[place] = values?.[row] ?? NaN;
@@ -119,9 +118,9 @@ function Embeddings({ names, experiment, state }: { names: Names; experiment: Ex
   const { measurement, name } = embeddings[chosen];
 
   // Rows of observations by their position in matrices.
-  const table = useWork(async (signal) => {
-    const rows = await Rows.open([...names, "obs"], obs, signal);
-    const file = await rows.file(0);
+  const table = useWork(async () => {
+    const rows = await Rows.open([...names, "obs"], obs);
+    const file = rows.first;
     const ids = await file.numbers(0, Math.min(file.rows, MOST_CELLS), rows.columns.findIndex((one) => one.name === "soma_joinid"));
     return { rows, file, ids: ids ?? new Float64Array(0) };
   }, [names]);
@@ -184,7 +183,7 @@ function Embeddings({ names, experiment, state }: { names: Names; experiment: Ex
 /** Returns the position of a variable in matrices, by a text in any of its columns. */
 async function findVariable(names: Names, wanted: string, signal: AbortSignal): Promise<number | null> {
   const schema = await json<Schema>(names, "schema.json", signal);
-  const rows = await Rows.open(names, schema, signal);
+  const rows = await Rows.open(names, schema);
   const id = rows.columns.findIndex((column) => column.name === "soma_joinid");
   const texts = rows.columns.flatMap((column, at) => (column.kind === "text" && column.type !== "label" ? [at] : []));
   for (let from = 0; from < Math.min(rows.count, MOST_VARIABLES); from += 5000) {

@@ -1,5 +1,5 @@
 // A dataset of TileDB-VCF: its samples, and the records of a region with their genotypes.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Busy, Trouble, useWork } from "../parts";
 import { remember } from "../place";
 import { length, linkOf, text, urlOf, type Names } from "../server";
@@ -10,6 +10,9 @@ import { bytesText, grouped } from "../values";
 const MOST_RECORDS = 1 << 20, MOST_NAMES = 1 << 18;
 /** Samples whose genotypes are shown, and records. */
 const MOST_SAMPLES = 50, MOST_ROWS = 500;
+
+/** Positions of a contig that are shown when nobody has asked for others. */
+const MOST_POSITIONS = 100_000;
 
 interface Contig {
   name: string;
@@ -29,6 +32,13 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
     return { samples, isAll, contigs };
   }, [names]);
   const records = useWork(async (signal) => (asked ? readRecords(names, asked, signal) : null), [names, asked]);
+  const first = known.result?.contigs[0];
+  useEffect(() => {
+    // There is something to see before anybody has asked for a region.
+    if (!first || asked) return;
+    setRegion(start(first));
+    setAsked(start(first));
+  }, [first]);
   if (known.error !== undefined) return <Trouble error={known.error} />;
   if (!known.result) return <p class="status"><Busy /></p>;
   const { samples, isAll, contigs } = known.result;
@@ -47,12 +57,17 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
         <label class="choice"><span>Region</span><input value={region} placeholder="1:12000-13000" onInput={(event) => setRegion(event.currentTarget.value)} /></label>
         <button type="submit">Show</button>
         {contigs.slice(0, 26).map((contig) => <button type="button" class="link" key={contig.name} title={contig.length ? `${grouped(contig.length)} positions` : undefined}
-          onClick={() => apply(`${contig.name}:1-${Math.min(contig.length ?? 100_000, 100_000)}`)}>{contig.name}</button>)}
+          onClick={() => apply(start(contig))}>{contig.name}</button>)}
       </form>
       {records.error !== undefined ? <Trouble error={records.error} /> : asked && !records.result ? <p class="status"><Busy /></p> : records.result && <Records {...records.result} />}
       {asked && records.result && <Elsewhere names={names} region={asked} />}
     </section>
   );
+}
+
+/** Returns the region at the start of a contig. */
+function start({ name, length }: Contig): string {
+  return `${name}:1-${Math.min(length ?? MOST_POSITIONS, MOST_POSITIONS)}`;
 }
 
 /** Shows commands that read a region, and files of it with their sizes. */
@@ -107,11 +122,11 @@ function Records({ columns, rows, isAll }: Read) {
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="Records">
         <table class="grid">
-          <thead><tr>{fixed.map((name) => <th key={name} scope="col">{name}</th>)}{samples.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <thead><tr>{fixed.map((name, column) => <th key={name} scope="col" class={isNumber(column) ? "" : "text"}>{name}</th>)}{samples.map((name) => <th key={name} scope="col">{name || "(no name)"}</th>)}</tr></thead>
           <tbody>
             {rows.map((row, at) => (
               <tr key={at}>
-                {fixed.map((name, column) => <td key={name} class={column === 1 || column === 5 ? "" : "text"} title={row[column]?.slice(0, 2000)}>{row[column]?.slice(0, 60)}</td>)}
+                {fixed.map((name, column) => <td key={name} class={isNumber(column) ? "" : name === "INFO" ? "text info" : "text"} title={row[column]?.slice(0, 2000)}>{row[column]?.slice(0, 60)}</td>)}
                 {samples.map((name, sample) => {
                   const keys = row[8]?.split(":") ?? [];
                   const genotype = row[9 + sample]?.split(":")[keys.indexOf("GT")] ?? "";
@@ -125,6 +140,11 @@ function Records({ columns, rows, isAll }: Read) {
       <p class="status"><span>{isAll ? `${grouped(rows.length)} records` : `the first ${grouped(rows.length)} records`}{columns.length - 9 > MOST_SAMPLES && `, ${MOST_SAMPLES} of ${grouped(columns.length - 9)} samples`}</span></p>
     </>
   );
+}
+
+/** Returns whether a column of VCF, POS or QUAL, has numbers. */
+function isNumber(column: number): boolean {
+  return column === 1 || column === 5;
 }
 
 /** Returns how many of the alleles differ from the reference. */

@@ -5,6 +5,8 @@ import { ArrowFile, type Cell, type Column } from "./arrow";
 
 /** A table of more rows, or of an unknown number, is read through its parts. */
 const MOST_WHOLE = 1 << 20;
+/** The file of all rows. */
+const WHOLE = "arrow/cells.arrow";
 /** The first part of a table, however many there are. */
 const FIRST_PART = "arrow/parts/000000000000000.arrow";
 /** Files that are kept open. */
@@ -16,32 +18,75 @@ interface Part {
   path: string;
 }
 
-/** All files with rows, in their order. */
-interface Parts {
-  count: number;
-  at: (number: number) => Part;
+/** The files with rows, in their order. */
+class Parts {
+  private listed: Promise<Part[]> | null = null;
+
+  /** `rows` is the most rows that there can be. */
+  constructor(readonly names: Names, readonly schema: Schema, readonly rows: number) {}
+
+  /** Whether there may be more files than the first. */
+  get areSeveral(): boolean {
+    return this.rows > MOST_WHOLE;
+  }
+
+  get first(): Part {
+    return this.areSeveral ? (this.isDense ? this.slice(0) : { first: 0, path: FIRST_PART }) : { first: 0, path: WHOLE };
+  }
+
+  private get isDense(): boolean {
+    return this.schema.array_type === "dense";
+  }
+
+  private slice(number: number): Part {
+    const first = number * MOST_WHOLE;
+    return { first, path: `islice/${first}:${Math.min(this.rows, first + MOST_WHOLE)}/arrow/cells.arrow` };
+  }
+
+  /** Returns all of them. A list may be long, so it is asked for when another than the first is needed. */
+  private all(): Promise<Part[]> {
+    this.listed ??= partsIn(this.names, "?json");
+    this.listed.catch(() => (this.listed = null));
+    return this.listed;
+  }
+
+  /** Returns some of them, spread evenly, the first included: all if there are at most so many. */
+  async some(most: number): Promise<Part[]> {
+    if (!this.areSeveral) return [this.first];
+    if (!this.isDense) return partsIn(this.names, most === Infinity ? "?json" : `?json&most=${most}`);
+    const count = Math.ceil(this.rows / MOST_WHOLE);
+    return Array.from({ length: Math.min(count, most) }, (_, at) => this.slice(Math.floor((at * count) / Math.min(count, most))));
+  }
+
+  /** Returns those with rows of a range. */
+  async of(from: number, to: number, first: ArrowFile): Promise<Part[]> {
+    // A part may have fewer rows than were possible; the next one tells.
+    if (!this.areSeveral || to <= first.rows) return [this.first];
+    if (this.isDense) {
+      const [start, end] = [Math.floor(from / MOST_WHOLE), Math.ceil(to / MOST_WHOLE)];
+      return Array.from({ length: Math.max(0, end - start) }, (_, at) => this.slice(start + at));
+    }
+    const all = await this.all();
+    let [low, high] = [0, all.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (all[middle].first <= from) low = middle;
+      else high = middle - 1;
+    }
+    let end = low + 1;
+    while (end < all.length && all[end].first < to) end++;
+    return all.slice(low, end);
+  }
 }
 
-/** Returns the parts of a table, of which `count` is the number of rows, if it is known. */
-async function partsOf(names: Names, schema: Schema, count: number | null, signal?: AbortSignal): Promise<Parts> {
-  if (count !== null && schema.array_type === "dense" && count > MOST_WHOLE) {
-    const at = (number: number) => {
-      const first = number * MOST_WHOLE;
-      return { first, path: `islice/${first}:${Math.min(count, first + MOST_WHOLE)}/arrow/cells.arrow` };
-    };
-    return { count: Math.ceil(count / MOST_WHOLE), at };
-  }
-  let parts: Part[] = [];
-  if (count === null || count > MOST_WHOLE) {
-    const listed = (await list([...names, "arrow", "parts"], signal)).filter((entry) => entry.name.endsWith(".arrow"));
-    parts = listed.map((entry) => ({ first: parseInt(entry.name, 10), path: `arrow/parts/${entry.name}` }));
-  }
-  if (parts.length === 0) parts = [{ first: 0, path: "arrow/cells.arrow" }];
-  return { count: parts.length, at: (number) => parts[number] };
+/** Lists parts of a sparse array. */
+async function partsIn(names: Names, query: string): Promise<Part[]> {
+  const listed = (await list([...names, "arrow", "parts"], undefined, query)).filter((entry) => entry.name.endsWith(".arrow"));
+  return listed.map((entry) => ({ first: parseInt(entry.name, 10), path: `arrow/parts/${entry.name}` }));
 }
 
 export class Rows {
-  private files = new Map<number, Promise<ArrowFile>>();
+  private files = new Map<string, Promise<ArrowFile>>();
 
   private constructor(
     readonly names: Names,
@@ -49,50 +94,43 @@ export class Rows {
     /** The number of rows, or the most that there can be. */
     readonly count: number,
     readonly isExact: boolean,
-    readonly parts: Parts,
+    /** The file with the first rows. */
+    readonly first: ArrowFile,
+    private readonly parts: Parts,
   ) {}
 
-  static async open(names: Names, schema: Schema, signal?: AbortSignal): Promise<Rows> {
-    const count = schema.array_type === "dense" ? schema.shape?.[0] ?? 0 : schema.rows ?? null;
-    // Later reads outlive the signal. The list of parts may be long, so the first one is opened meanwhile.
-    const isLong = schema.array_type === "sparse" && (count === null || count > MOST_WHOLE);
-    const opening = isLong ? ArrowFile.open(names, FIRST_PART).catch(() => null) : null;
-    const parts = await partsOf(names, schema, count, signal);
-    const { path } = parts.at(0);
-    const first = (path === FIRST_PART ? await opening : null) ?? (await ArrowFile.open(names, path));
-    const atMost = Math.max(schema.rows_at_most ?? 0, parts.at(parts.count - 1).first + 1);
-    const rows = new Rows(names, first.columns, parts.count === 1 ? first.rows : count ?? atMost, count !== null || parts.count === 1, parts);
-    rows.files.set(0, Promise.resolve(first));
-    return rows;
+  /** Opens the first file. */
+  static async open(names: Names, schema: Schema): Promise<Rows> {
+    const known = schema.array_type === "dense" ? schema.shape?.[0] ?? 0 : schema.rows ?? null;
+    const parts = new Parts(names, schema, known ?? schema.rows_at_most ?? MOST_WHOLE);
+    // Later reads outlive the signal of who opened it.
+    const first = await ArrowFile.open(names, parts.first.path);
+    return new Rows(names, first.columns, parts.areSeveral ? parts.rows : first.rows, known !== null || !parts.areSeveral, first, parts);
   }
 
-  private partOf(row: number): number {
-    let [low, high] = [0, this.parts.count - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.parts.at(middle).first <= row) low = middle;
-      else high = middle - 1;
-    }
-    return low;
-  }
-
-  file(number: number): Promise<ArrowFile> {
-    let file = this.files.get(number);
+  private file({ path }: Part): Promise<ArrowFile> {
+    if (path === this.parts.first.path) return Promise.resolve(this.first);
+    let file = this.files.get(path);
     if (!file) {
-      file = ArrowFile.open(this.names, this.parts.at(number).path);
-      file.catch(() => this.files.delete(number));
+      file = ArrowFile.open(this.names, path);
+      file.catch(() => this.files.delete(path));
       if (this.files.size >= MOST_OPEN) this.files.delete(this.files.keys().next().value!);
-      this.files.set(number, file);
+      this.files.set(path, file);
     }
     return file;
+  }
+
+  /** Opens some of the files, spread evenly. */
+  async some(most: number): Promise<ArrowFile[]> {
+    return Promise.all((await this.parts.some(most)).map((part) => this.file(part)));
   }
 
   /** Reads rows, as arrays of columns' values; undefined where a part has fewer rows than were possible. */
   async read(from: number, to: number, columns: number[]): Promise<(Cell[] | undefined)[]> {
     const out: (Cell[] | undefined)[] = new Array(Math.max(0, to - from)).fill(undefined);
-    for (let number = this.partOf(from); number < this.parts.count && this.parts.at(number).first < to; number++) {
-      const file = await this.file(number);
-      const { first } = this.parts.at(number);
+    for (const part of await this.parts.of(from, to, this.first)) {
+      const file = await this.file(part);
+      const { first } = part;
       const [start, end] = [Math.max(0, from - first), Math.min(file.rows, to - first)];
       if (start >= end) continue;
       const values = await file.read(start, end, columns);

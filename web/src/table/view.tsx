@@ -19,7 +19,7 @@ const MORE = 5000;
 type Row = { number: number; cells: Cell[] };
 
 export function TableView({ names, schema }: { names: Names; schema: Schema }) {
-  const { result: rows, error } = useWork((signal) => Rows.open(names, schema, signal), [names]);
+  const { result: rows, error } = useWork(() => Rows.open(names, schema), [names]);
   if (error !== undefined) return <Trouble error={error} />;
   if (!rows) return <p class="status"><Busy /></p>;
   if (rows.columns.length === 0) return <p class="quiet">No column of this array fits into a table.</p>;

@@ -190,7 +190,7 @@ impl Explanations {
             (FieldFolderKind::Whole, CellsSummary::Dense { .. }) => findings.known(image_part(&self.fields)),
             _ => None,
         };
-        let FileList { files, not_listed } = self.files.get().cloned().unwrap_or_default();
+        let (files, not_listed) = self.files.get().map(FileList::describe).unwrap_or_default();
         let description = Description {
             path: array.path().to_string(),
             schema,
@@ -208,8 +208,8 @@ impl Explanations {
             window: array.window(),
             last_commit: array.last_commit(),
             fragments: array.fragment_count(),
-            files,
-            not_listed,
+            files: Arc::new(files),
+            not_listed: Arc::new(not_listed),
             enumerations,
             metadata,
             warnings: findings.shown(),

@@ -8,9 +8,8 @@ use tilefs_select::{Addressing, SelectionError};
 
 use crate::array::explain::FieldFolderKind;
 use crate::fields::FieldFolder;
-use crate::node::lazy::{FixedFolder, LazyFolder};
-use crate::node::{Entry, EntryKind, Folder, NODE, Node};
-use crate::views;
+use crate::node::lazy::FixedFolder;
+use crate::node::{Entry, EntryKind, Folder, Node};
 
 /// Every selection of an array, by its name. Lists only named selections that select something here: those given for a
 /// group need not fit all of its arrays.
@@ -48,10 +47,10 @@ impl Folder for SliceFolder {
                     Addressing::Position => "islice",
                 };
                 let kind = FieldFolderKind::Slice(format!("{place}/{name}"));
-                if fields.names.attributes.len() > MANY_FIELDS {
-                    return Ok(Some(Node::Folder(Arc::new(WideSlice::new(fields, kind, self.make)))));
-                }
-                Ok(Some(Node::Folder(Arc::new(files(&fields, kind, self.make)?))))
+                let mut folder = (self.make)(&fields, kind)?;
+                let subarray = fields.subarray;
+                folder.holds(move || subarray.memory());
+                Ok(Some(Node::Folder(Arc::new(folder))))
             }
             Err(SelectionError { cause: Some(cause), .. }) => Err(*cause),
             Err(error) => {
@@ -74,55 +73,5 @@ impl Folder for SliceFolder {
 
     fn modified(&self) -> SystemTime {
         self.whole.modified
-    }
-}
-
-/// Builds the folder of the files of a slice.
-fn files(fields: &FieldFolder, kind: FieldFolderKind, make: MakeFiles) -> Result<FixedFolder> {
-    let mut folder = make(fields, kind)?;
-    let subarray = fields.subarray.clone();
-    folder.holds(move || subarray.memory());
-    Ok(folder)
-}
-
-/// Number of attributes beyond which the files of one of them are found without building the folder of all.
-const MANY_FIELDS: usize = 256;
-
-/// A slice of an array with very many attributes: readers of one attribute do not wait for the files of all others.
-struct WideSlice {
-    fields: FieldFolder,
-    all: LazyFolder,
-}
-
-impl WideSlice {
-    fn new(fields: FieldFolder, kind: FieldFolderKind, make: MakeFiles) -> Self {
-        let of_all = fields.clone();
-        let all = LazyFolder::new(fields.modified, move || files(&of_all, kind.clone(), make));
-        WideSlice { fields, all }
-    }
-}
-
-impl Folder for WideSlice {
-    fn inner(&self) -> Option<&dyn Folder> {
-        self.all.inner()
-    }
-
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        match views::file_of_attribute(&self.fields, name) {
-            Some(node) => Ok(Some(node)),
-            None => self.all.lookup(name),
-        }
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        self.all.list()
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.fields.modified
-    }
-
-    fn memory(&self) -> usize {
-        self.inner().map_or_else(|| NODE + self.fields.subarray.memory(), Folder::memory)
     }
 }

@@ -16,7 +16,7 @@ pub mod xattrs;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use tilefs_export::column::extension::of_datatype;
@@ -36,6 +36,8 @@ use crate::node::shown::ShownViews;
 pub struct FieldNames {
     pub attributes: Vec<String>,
     pub dimensions: Vec<String>,
+    /// The numbers of the attributes in the order of their names, once one was looked up.
+    sorted: OnceLock<Vec<usize>>,
 }
 
 impl FieldNames {
@@ -62,7 +64,7 @@ impl FieldNames {
                 names.give(&name, &[&values, ".offsets.u64", ".txt"])
             })
             .collect();
-        FieldNames { attributes, dimensions }
+        FieldNames { attributes, dimensions, sorted: OnceLock::new() }
     }
 
     /// Returns the same with a letter of `axes` as the name of each dimension, or else its name, in lower case, if these
@@ -82,6 +84,19 @@ impl FieldNames {
             FieldId::Attribute(number) => &self.attributes[number],
             FieldId::Dimension(number) => &self.dimensions[number],
         }
+    }
+
+    /// Returns the fields whose files have this name without extension.
+    pub fn called(&self, stem: &str) -> impl Iterator<Item = FieldId> {
+        let sorted = self.sorted.get_or_init(|| {
+            let mut sorted: Vec<usize> = (0..self.attributes.len()).collect();
+            sorted.sort_unstable_by_key(|&number| &self.attributes[number]);
+            sorted
+        });
+        let place = sorted.binary_search_by_key(&stem, |&number| &self.attributes[number]);
+        let attribute = place.ok().and_then(|place| sorted.get(place)).map(|&number| FieldId::Attribute(number));
+        let dimension = self.dimensions.iter().position(|name| name == stem).map(FieldId::Dimension);
+        attribute.into_iter().chain(dimension)
     }
 
     /// Returns the description of a field for the formats.
@@ -167,11 +182,12 @@ impl FieldFolder {
     /// Returns the sizing of a file that contains all fields: it depends on the values of fields of variable size, and
     /// on which lists are null, if there are any.
     pub fn sizing_of_all(&self) -> Sizing {
-        let is_variable = |id: FieldId| {
-            let field = self.describe(id);
-            field.values_per_cell.is_none() || (field.nullable && field.values_per_cell != Some(1))
+        let is_variable = |count: CellValNum, nullable: bool| {
+            count == CellValNum::Variable || (nullable && count != CellValNum::Fixed(1))
         };
-        let has_variable = self.attributes().chain(self.dimensions()).any(is_variable);
+        let schema = self.schema();
+        let has_variable = schema.attributes.iter().any(|one| is_variable(one.cell_count, one.nullable))
+            || schema.dimensions.iter().any(|one| is_variable(one.cell_count, false));
         if has_variable { Sizing::Cells } else { Sizing::Count }
     }
 

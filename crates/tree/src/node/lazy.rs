@@ -140,16 +140,24 @@ impl File for LazyFile {
     }
 }
 
-/// A folder of nodes that are known when it is made. Names may be omitted from the listing and can still be looked up.
+/// A folder of nodes that are known when it is made, and of those of other folders. Names may be omitted from the listing
+/// and can still be looked up.
 pub struct FixedFolder {
     modified: SystemTime,
     nodes: HashMap<String, Node>,
-    listing: Vec<(Entry, Listing)>,
+    listing: Vec<Listed>,
     /// Names that a reader may look for but that do not exist, with the reasons.
     absent: HashMap<String, String>,
     describe: Option<Describe>,
     memory: usize,
     holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
+}
+
+/// A part of the listing of a folder.
+enum Listed {
+    One(Entry, Listing),
+    /// What another folder lists.
+    All(Arc<dyn Folder>),
 }
 
 impl FixedFolder {
@@ -176,7 +184,7 @@ impl FixedFolder {
         }
         self.memory += node.memory();
         if !matches!(listing, Listing::Never) {
-            self.listing.push((Entry { name: name.clone(), kind: node.kind() }, listing));
+            self.listing.push(Listed::One(Entry { name: name.clone(), kind: node.kind() }, listing));
         }
         self.nodes.insert(name, node);
     }
@@ -187,6 +195,11 @@ impl FixedFolder {
 
     pub fn add_folder(&mut self, name: impl Into<String>, folder: impl Folder + 'static) {
         self.add(name, Node::Folder(Arc::new(folder)));
+    }
+
+    /// Adds all nodes of another folder, which has none of the names that this one has.
+    pub fn add_all(&mut self, folder: Arc<dyn Folder>) {
+        self.listing.push(Listed::All(folder));
     }
 
     /// Records why there is no node of this name.
@@ -206,37 +219,70 @@ impl FixedFolder {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.is_empty() && self.others().next().is_none()
+    }
+
+    /// Returns the folders whose nodes it has, too.
+    fn others(&self) -> impl Iterator<Item = &Arc<dyn Folder>> {
+        self.listing.iter().filter_map(|listed| match listed {
+            Listed::All(folder) => Some(folder),
+            Listed::One(..) => None,
+        })
     }
 }
 
 impl Folder for FixedFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        Ok(self.nodes.get(name).cloned())
+        match self.nodes.get(name) {
+            Some(node) => Ok(Some(node.clone())),
+            None => self
+                .others()
+                .map(|folder| folder.lookup(name))
+                .find(|found| !matches!(found, Ok(None)))
+                .unwrap_or(Ok(None)),
+        }
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
-        self.absent.get(name).cloned()
+        self.absent.get(name).cloned().or_else(|| self.others().find_map(|folder| folder.why_absent(name)))
     }
 
     fn known_paths(&self) -> Vec<String> {
-        let listed = self.listing.iter().map(|(entry, _)| &entry.name);
-        let is_listed: HashSet<&String> = listed.clone().collect();
-        let mut others: Vec<&String> = self.nodes.keys().filter(|name| !is_listed.contains(name)).collect();
-        others.sort();
-        let names = listed.chain(others).filter(|name| !name.starts_with('.'));
-        let mut paths = Vec::new();
-        for name in names {
-            paths.push(name.clone());
+        let (mut paths, mut is_listed) = (Vec::new(), HashSet::new());
+        let mut add = |name: &str| {
+            if name.starts_with('.') {
+                return;
+            }
+            paths.push(name.to_owned());
             if let Some(Node::Folder(folder)) = self.nodes.get(name) {
                 paths.extend(folder.known_paths().into_iter().map(|path| format!("{name}/{path}")));
             }
+        };
+        for listed in &self.listing {
+            match listed {
+                Listed::One(entry, _) => {
+                    is_listed.insert(&entry.name);
+                    add(&entry.name);
+                }
+                Listed::All(folder) => folder.known_paths().iter().for_each(|name| add(name)),
+            }
         }
+        let mut others: Vec<&String> = self.nodes.keys().filter(|name| !is_listed.contains(name)).collect();
+        others.sort();
+        others.into_iter().for_each(|name| add(name));
         paths
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        Ok(self.listing.iter().filter(|(_, listing)| listing.is_listed()).map(|(entry, _)| entry.clone()).collect())
+        let mut entries = Vec::new();
+        for listed in &self.listing {
+            match listed {
+                Listed::One(entry, listing) if listing.is_listed() => entries.push(entry.clone()),
+                Listed::One(..) => {}
+                Listed::All(folder) => entries.append(&mut folder.list()?),
+            }
+        }
+        Ok(entries)
     }
 
     fn modified(&self) -> SystemTime {
@@ -244,13 +290,19 @@ impl Folder for FixedFolder {
     }
 
     fn memory(&self) -> usize {
-        self.memory + self.holds.as_ref().map_or(0, |holds| holds())
+        let others: usize = self.others().map(|folder| folder.memory()).sum();
+        self.memory + others + self.holds.as_ref().map_or(0, |holds| holds())
     }
 
     fn known_bytes(&self) -> u64 {
-        let listed = self.listing.iter().filter(|(_, listing)| listing.is_listed());
-        let nodes = listed.filter_map(|(entry, _)| self.nodes.get(&entry.name));
-        nodes.fold(0, |bytes, node| bytes.saturating_add(node.known_bytes()))
+        let known = |listed: &Listed| match listed {
+            Listed::One(entry, listing) if listing.is_listed() => {
+                self.nodes.get(&entry.name).map_or(0, Node::known_bytes)
+            }
+            Listed::One(..) => 0,
+            Listed::All(folder) => folder.known_bytes(),
+        };
+        self.listing.iter().map(known).fold(0, u64::saturating_add)
     }
 
     fn extended_attributes(&self) -> ExtendedAttributes {

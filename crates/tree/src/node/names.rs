@@ -12,7 +12,7 @@
 //! [`unescape`] reverses 1 and 2. The names of 3 cannot be reversed, and are recognised by their `%~`; schema.json has
 //! both names of everything.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 use tilefs_format::hex::hex;
@@ -99,8 +99,13 @@ pub fn unescape(file: &str) -> Option<String> {
 /// The result depends on the order of calls: use the order of the schema.
 #[derive(Debug, Clone)]
 pub struct FileNames {
-    files: HashSet<String>,
-    stems: HashSet<String>,
+    reserved: Vec<String>,
+    /// The names without extensions, each with the number of its extensions in `extensions`.
+    stems: HashMap<String, usize>,
+    /// Lists of extensions. Many names have the same.
+    extensions: Vec<Vec<String>>,
+    /// Whether any of the stems has a dot, so that it may be another stem with an extension.
+    have_dots: bool,
     /// How often each name was given.
     given: HashMap<String, u32>,
 }
@@ -108,8 +113,9 @@ pub struct FileNames {
 impl FileNames {
     /// Creates the names of a folder in which these are reserved: [`OF_ARRAYS`], [`OF_GROUPS`].
     pub fn new(reserved: &[&str]) -> Self {
-        let files = reserved.iter().map(|&name| name.to_owned()).collect();
-        FileNames { files, stems: HashSet::new(), given: HashMap::new() }
+        let reserved = reserved.iter().map(|&name| name.to_owned()).collect();
+        let (stems, extensions, given) = (HashMap::new(), Vec::new(), HashMap::new());
+        FileNames { reserved, stems, extensions, have_dots: false, given }
     }
 
     /// Returns the file name, without extension, of a user's name; it is unused with each of the extensions (which
@@ -141,14 +147,34 @@ impl FileNames {
     }
 
     fn is_free(&self, stem: &str, extensions: &[&str]) -> bool {
+        let is_reserved =
+            |name: &String| name.strip_prefix(stem).is_some_and(|rest| extensions.iter().any(|own| *own == rest));
         // The same stem with another extension would be the same file in a folder of one format (`npy/`).
-        !self.stems.contains(stem)
-            && extensions.iter().all(|extension| !self.files.contains(&format!("{stem}{extension}")))
+        if self.stems.contains_key(stem) || self.reserved.iter().any(is_reserved) {
+            return false;
+        }
+        // Extensions begin with a dot, so only a stem with a dot is another stem with a part of an extension.
+        let may_meet = self.have_dots || stem.contains('.');
+        !may_meet || extensions.iter().all(|extension| !self.is_taken(&format!("{stem}{extension}")))
+    }
+
+    /// Returns whether a file is a stem with one of its extensions.
+    fn is_taken(&self, file: &str) -> bool {
+        let ends = file.match_indices('.').map(|(end, _)| end).chain([file.len()]);
+        ends.map(|end| file.split_at(end)).any(|(stem, extension)| {
+            let own = self.stems.get(stem).and_then(|&number| self.extensions.get(number));
+            own.is_some_and(|own| own.iter().any(|own| own == extension))
+        })
     }
 
     fn take(&mut self, stem: &str, extensions: &[&str]) {
-        self.files.extend(extensions.iter().map(|extension| format!("{stem}{extension}")));
-        self.stems.insert(stem.to_owned());
+        let known = self.extensions.iter().rposition(|known| known == extensions);
+        let number = known.unwrap_or_else(|| {
+            self.extensions.push(extensions.iter().map(|&extension| extension.to_owned()).collect());
+            self.extensions.len() - 1
+        });
+        self.have_dots |= stem.contains('.');
+        self.stems.insert(stem.to_owned(), number);
     }
 }
 
@@ -189,6 +215,8 @@ fn shortened(escaped: String, name: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use proptest::prelude::*;
 

@@ -10,6 +10,7 @@ pub mod column_major;
 pub mod commands;
 pub mod datasets;
 pub mod described;
+pub mod field_files;
 pub mod files;
 pub mod geojson;
 pub mod grid;
@@ -31,10 +32,9 @@ pub mod zarr;
 
 pub use view::View;
 
-use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::node::{Folder as _, Node};
 use crate::views::builder::FolderBuilder;
+use crate::views::field_files::Fields;
 use crate::views::parts::PartsFolder;
 use crate::views::view::{Add, BYTES, Parts, Shown};
 
@@ -151,29 +151,11 @@ fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<(&'static str, V
 
 /// Adds the files of all attributes and dimensions, and the folders of views. `is_slice` tells whether the array is one.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
-    fields.attributes().for_each(|id| add_beside(builder, fields, id));
-    builder.add_folder("dims", true, |dims| fields.dimensions().for_each(|id| add_beside(dims, fields, id)));
+    builder.add_fields(fields, Fields::Attributes, in_folder(""));
+    builder.add_folder("dims", true, |dims| dims.add_fields(fields, Fields::Dimensions, in_folder("")));
     for folder in folders() {
         add_folder(builder, fields, folder, is_slice);
     }
-}
-
-/// Returns a file of an attribute in the folder of an array, without building the folder.
-pub fn file_of_attribute(fields: &FieldFolder, name: &str) -> Option<Node> {
-    let may_have = |id: &FieldId| {
-        let rest = name.strip_prefix(fields.names.of_field(*id));
-        rest.is_some_and(|rest| rest.starts_with('.'))
-    };
-    fields.attributes().filter(may_have).find_map(|id| {
-        let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown.clone());
-        add_beside(&mut builder, fields, id);
-        builder.folder.lookup(name).ok().flatten()
-    })
-}
-
-/// Adds the files beside those of a field.
-fn add_beside(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    in_folder("").for_each(|view| view.add_of_field(builder, fields, id));
 }
 
 /// Adds a folder of views, or records why an array does not have it.
@@ -195,9 +177,7 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
     }
     let is_listed = fitting.iter().any(|view| view.is_shown(&fields.shown));
     builder.add_folder(folder, is_listed, |inner| {
-        for id in fields.attributes().chain(fields.dimensions()) {
-            fitting.iter().for_each(|view| view.add_of_field(inner, fields, id));
-        }
+        inner.add_fields(fields, Fields::All, fitting.iter().copied());
         for view in &fitting {
             if let Add::OfArray(add) = view.add {
                 add(inner, fields);
