@@ -254,6 +254,7 @@ mod tests {
     use super::*;
 
     const ROWS: u64 = 20;
+    const ALL_ROWS: Range<u64> = 0..ROWS;
     const LIMITS: BandLimits = BandLimits { band: 1 << 20, all: 1 << 20, tiles: 1 << 20, tile_cells: 10 };
 
     fn longs(values: impl IntoIterator<Item = i64>) -> Arc<dyn Content> {
@@ -328,7 +329,7 @@ mod tests {
             let mut ends = asked;
             ends.sort_unstable();
             let rows: Vec<Range<u64>> = ends.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect();
-            for rows in [rows, vec![0..ROWS]] {
+            for rows in [rows, vec![ALL_ROWS]] {
                 let expected: Vec<(i64, u16)> = rows
                     .iter()
                     .flat_map(|rows| cells.iter().filter(|cell| rows.contains(&(cell.0 as u64))))
@@ -343,7 +344,7 @@ mod tests {
     fn cells_that_are_not_in_the_order_of_the_array_are_an_error() {
         let whole = |cells: &[(i64, i64)], index_size| {
             let matrix = matrix(&[cells.to_vec()], 4, 1 << 10, (3, 8));
-            cells_of(&matrix, &[0..ROWS], index_size)
+            cells_of(&matrix, &[ALL_ROWS], index_size)
         };
         for index_size in [4, 8] {
             assert!(whole(&[(0, 5), (0, 7), (1, 3), (0, 9), (4, 0)], index_size).is_ok());

@@ -41,7 +41,7 @@ impl RunsOfPiece {
     /// Takes the memory of these runs out of what is left. Returns whether that is enough; otherwise nothing is left.
     pub fn fits(&self, left: &AtomicUsize) -> bool {
         let needed = self.runs.len() * size_of::<CountedRun>();
-        let take = |left: usize| Some(left.checked_sub(needed).unwrap_or(0));
+        let take = |left: usize| Some(left.saturating_sub(needed));
         left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok_and(|before| before >= needed)
     }
 }

@@ -113,15 +113,15 @@ impl Part {
     }
 }
 
-/// A scene.
-struct Scene {
+/// The name of a scene, and the axes of its space.
+struct SceneSpace {
     name: String,
     axes: Vec<String>,
 }
 
 /// A member of a collection of a scene.
-struct Element<'a> {
-    scene: &'a Scene,
+struct SceneMember<'a> {
+    scene: &'a SceneSpace,
     /// Its path in the folder of the experiment.
     path: String,
     /// Its name in the store.
@@ -151,7 +151,7 @@ impl Store {
         let Some(axes) = axes(&*scene.metadata()?) else {
             return self.leave_out(path, "it has no coordinate space");
         };
-        let of = Scene { name: real_name.to_owned(), axes };
+        let of = SceneSpace { name: real_name.to_owned(), axes };
         for collection in ["obsl", "img"] {
             if let Some(Object::Group(members)) = member(&scene, collection)? {
                 self.add_collection(&of, &format!("{path}/{collection}"), &of.name, &members)?;
@@ -167,10 +167,10 @@ impl Store {
         Ok(())
     }
 
-    fn add_collection(&mut self, scene: &Scene, path: &str, prefix: &str, collection: &Group) -> Result<()> {
+    fn add_collection(&mut self, scene: &SceneSpace, path: &str, prefix: &str, collection: &Group) -> Result<()> {
         let metadata = collection.metadata()?;
         for (name, real_name) in names(collection)? {
-            let element = Element {
+            let element = SceneMember {
                 scene,
                 path: format!("{path}/{name}"),
                 key: format!("{prefix}_{real_name}"),
@@ -191,7 +191,7 @@ impl Store {
     }
 
     /// Returns an element, and the part to which it belongs, or the reason why there is none.
-    fn element(&self, element: &Element<'_>, object: Option<&Object>) -> Result<FormatResult<(Part, Node)>> {
+    fn element(&self, element: &SceneMember<'_>, object: Option<&Object>) -> Result<FormatResult<(Part, Node)>> {
         match object {
             Some(Object::Array(array)) => {
                 let metadata = array.metadata()?;
@@ -212,7 +212,7 @@ impl Store {
     }
 
     /// Returns a cloud of points: shapes if they have a radius.
-    fn points(&self, element: &Element<'_>, metadata: &Metadata) -> Result<FormatResult<(Part, Node)>> {
+    fn points(&self, element: &SceneMember<'_>, metadata: &Metadata) -> Result<FormatResult<(Part, Node)>> {
         let transformation = match transformation(element, metadata, &["x", "y"]) {
             Ok(transformation) => transformation,
             Err(reason) => return Ok(Err(reason)),
@@ -241,7 +241,7 @@ impl Store {
     }
 
     /// Returns an image: the Zarr group of its own folder, with SpatialData's metadata.
-    fn image(&self, element: &Element<'_>, metadata: &Metadata) -> Result<FormatResult<(Part, Node)>> {
+    fn image(&self, element: &SceneMember<'_>, metadata: &Metadata) -> Result<FormatResult<(Part, Node)>> {
         let described = meta::for_formats(metadata);
         let mut group = zarr::of_group(&described, None);
         let Some(image) = group.attributes.get_mut("ome") else { return reason("its zarr/ is not OME-Zarr") };
@@ -326,7 +326,7 @@ impl Folder for ImageOfScene {
 }
 
 /// Returns the transformation from an element to its scene; without a scene, it is the identity to a space of its own.
-fn transformation(element: &Element<'_>, metadata: &Metadata, axes: &[&str]) -> FormatResult<Value> {
+fn transformation(element: &SceneMember<'_>, metadata: &Metadata, axes: &[&str]) -> FormatResult<Value> {
     let own = self::axes(metadata).filter(|own| own.len() == 2);
     let own = own.ok_or_else(|| Unrepresentable::new("its space has other than two axes"))?;
     let Some(text) = &element.transform else { return Ok(PlaneMap::IDENTITY.to_spatialdata(axes, &element.key)) };
