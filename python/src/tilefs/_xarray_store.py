@@ -15,7 +15,7 @@ from xarray.core import indexing
 from ._arrays import Array, open
 
 
-class DirectArray(ZarrArrayWrapper):  # type: ignore[misc]
+class DirectArray(ZarrArrayWrapper):
     """The values of an attribute, which are also an array of Zarr."""
 
     __slots__ = ("_attribute",)
@@ -31,7 +31,7 @@ class DirectArray(ZarrArrayWrapper):  # type: ignore[misc]
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._attribute.__getitem__)
 
 
-class DirectStore(ZarrStore):  # type: ignore[misc]
+class DirectStore(ZarrStore):
     """A Zarr group of an array."""
 
     #: The attributes that may be read directly, by name.
