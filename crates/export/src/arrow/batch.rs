@@ -245,7 +245,7 @@ impl Body {
         let (start, end) = (column.place_at(offsets, first)?, column.place_at(offsets, first + rows)?);
         let count = end.unit.checked_sub(start.unit).ok_or_else(|| wrong_offset(end.unit, column))?;
         let bytes = end.byte.checked_sub(start.byte).ok_or_else(|| wrong_offset(end.byte, column))?;
-        self.buffer(OwnOffsets::new(column, offsets, first..first + rows, start.unit..end.unit, 1));
+        self.buffer(Arc::new(OwnOffsets::new(column, offsets, first..first + rows, start.unit..end.unit, 1)));
         let validity: Arc<dyn Content> = Arc::new(Slice::new(elements.validity.clone(), start.unit, count));
         self.nodes.push(FieldNode { length: count, nulls: zeros(&*validity)? });
         let space = |from: u64, to: u64| padded(to).zip(padded(from)).map_or(0, |(to, from)| to - from + ALIGNMENT);
@@ -253,7 +253,7 @@ impl Body {
         self.padded_buffer(Arc::new(Bits::new(validity)), bits);
         if let Some(offsets) = &elements.offsets {
             let own = OwnOffsets::new(column, offsets, start.unit..end.unit, start.byte..end.byte, 1);
-            self.padded_buffer(own, space(start.unit * 8, end.unit * 8));
+            self.padded_buffer(Arc::new(own), space(start.unit * 8, end.unit * 8));
         }
         let values = Slice::new(column.values.clone(), start.byte, bytes);
         self.padded_buffer(Arc::new(values), space(start.byte, end.byte));
@@ -267,7 +267,7 @@ impl Body {
         if offsets.len() == (first + rows + 1) * 8 && end != column.values.len() {
             return Err(wrong_offset(end, column));
         }
-        self.buffer(OwnOffsets::new(column, offsets, first..first + rows, start..end, size));
+        self.buffer(Arc::new(OwnOffsets::new(column, offsets, first..first + rows, start..end, size)));
         if column.has_child() {
             self.nodes.push(FieldNode { length: length / size, nulls: 0 });
             self.nothing();

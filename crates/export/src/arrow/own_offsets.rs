@@ -1,7 +1,6 @@
 //! The offsets of the rows of one batch: they begin at 0, as those of each batch do.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
@@ -34,9 +33,9 @@ impl OwnOffsets {
         rows: Range<u64>,
         within: Range<u64>,
         value_size: u64,
-    ) -> Arc<dyn Content> {
+    ) -> Self {
         let stored = Slice::new(offsets.content(), rows.start * SIZE, (rows.end - rows.start + 1) * SIZE);
-        Arc::new(OwnOffsets { stored, within, value_size, column: column.field.name.clone() })
+        OwnOffsets { stored, within, value_size, column: column.field.name.clone() }
     }
 
     /// Replaces stored offsets by those counted from the first.
@@ -96,6 +95,8 @@ impl Content for OwnOffsets {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -147,8 +147,7 @@ impl FileNames {
     }
 
     fn is_free(&self, stem: &str, extensions: &[&str]) -> bool {
-        let is_reserved =
-            |name: &String| name.strip_prefix(stem).is_some_and(|rest| extensions.iter().any(|own| *own == rest));
+        let is_reserved = |name: &String| name.strip_prefix(stem).is_some_and(|rest| extensions.contains(&rest));
         // The same stem with another extension would be the same file in a folder of one format (`npy/`).
         if self.stems.contains_key(stem) || self.reserved.iter().any(is_reserved) {
             return false;
