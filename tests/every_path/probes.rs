@@ -1,5 +1,9 @@
 //! Names that no folder lists: slices, regions, times, and names that an object may lack for a reason.
 
+use std::collections::BTreeSet;
+
+use tilefs_tree::views;
+
 use crate::walk::Scope;
 
 /// Names that an array or group has or lacks; if it lacks one, the reason is compared.
@@ -21,9 +25,6 @@ const REGIONS: [&str; 3] = ["1:1-1000000", "1,chr1:10-", "1:9-1"];
 /// The forms of a file of variants.
 const VARIANTS: [&str; 6] = [".vcf", ".vcf.gz", ".vcf.gz.tbi", ".vcf.gz.csi", ".bcf", ".bcf.csi"];
 
-/// The endings of the first part of a table; a folder of parts has one or two of them.
-const FIRST_PART: [&str; 4] = ["tsv", "csv", "arrow", "parquet"];
-
 /// The slice of an experiment, which has annotated data of some observations and variables.
 const EXPERIMENT: &str = "obs=0..2,var=1..4";
 
@@ -43,10 +44,16 @@ pub fn probes(name: &str, path: &str, scope: Scope, is_object: bool, listed: &[S
         ("slice", Scope::Part) => owned(&ORDERED_SELECTIONS),
         ("islice", Scope::Whole) => owned(&POSITIONS),
         (".history", _) => times(listed),
-        ("parts" | "parts-without-header", _) => FIRST_PART.map(|ending| format!("000000000000000.{ending}")).to_vec(),
+        ("parts" | "parts-without-header", _) => first_parts(),
         (EXPERIMENT, _) => owned(&["zarr", "zarr2", "h5ad", "10x"]),
         _ => Vec::new(),
     }
+}
+
+/// Returns the names of the first part of a table in all views; a folder of parts has one or more of them.
+fn first_parts() -> Vec<String> {
+    let endings: BTreeSet<&str> = views::VIEWS.iter().flat_map(|view| view.parts).map(|parts| parts.ending).collect();
+    endings.into_iter().map(|ending| format!("000000000000000.{ending}")).collect()
 }
 
 /// Returns the files of the first samples, and the folders of `vcf/` or of a choice of samples in it.
