@@ -1,5 +1,5 @@
-//! Columns that can be read box by box, for formats made of tiles or chunks. A box of the array is read as a column of its own, and
-//! can be padded to the size of the tile that it fills.
+//! Columns that can be read box by box, for formats made of tiles or chunks. A box of the array is read as a column of
+//! its own, and can be padded to the size of the tile that it fills.
 
 use std::sync::Arc;
 

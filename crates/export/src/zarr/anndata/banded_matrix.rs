@@ -161,7 +161,8 @@ impl<'p> BandPass<'p> {
         *place = Some(own);
         let mut to = first;
         while !cells.is_empty() {
-            if cells.start >= self.end_of_part || cells.start - self.part.end > GAP {
+            let is_near = cells.start.checked_sub(self.part.end).is_some_and(|gap| gap <= GAP);
+            if cells.start >= self.end_of_part || !is_near {
                 self.copy()?;
                 // From where the part before ended, so that chunks are whole.
                 let start = if cells.start.saturating_sub(self.end_of_part) <= GAP && self.end_of_part > 0 {
