@@ -70,7 +70,7 @@ pub use error::{Error, Problem, Result};
 pub use global_heap::HeapPlan;
 pub use layout::Layout;
 pub use object_id::ObjectId;
-pub use segment::{HeapCollection, HeapIds, Segment, Segments, Values};
+pub use segment::{HeapCollection, HeapIds, Segment, SegmentValues, Segments};
 pub use tree::Tree;
 
 /// The address of a missing structure.

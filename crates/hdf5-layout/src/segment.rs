@@ -54,7 +54,7 @@ pub struct Segments<'a> {
 
 /// Reads the values of datasets. Elements are numbered in the order in which they are stored; in a chunked dataset,
 /// chunk by chunk.
-pub trait Values {
+pub trait SegmentValues {
     /// The error type, which can represent the errors of this crate.
     type Error: From<Error>;
 
@@ -100,7 +100,12 @@ impl Layout {
     /// # Errors
     /// Fails if the range is not within the file, or if values cannot be read or differ from those for which the layout
     /// was built.
-    pub fn read<V: Values>(&self, offset: u64, values: &mut V, out: &mut [u8]) -> std::result::Result<(), V::Error> {
+    pub fn read<V: SegmentValues>(
+        &self,
+        offset: u64,
+        values: &mut V,
+        out: &mut [u8],
+    ) -> std::result::Result<(), V::Error> {
         let end = offset.checked_add(out.len() as u64).filter(|end| *end <= self.len());
         let end = end.ok_or_else(|| Error::new("/", Problem::Changed { what: "the length of the file" }))?;
         let mut out = out;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Error, HeapPlan, Layout, ObjectId, Tree, Values};
+use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Error, HeapPlan, Layout, ObjectId, SegmentValues, Tree};
 
 /// The elements of a dataset or an attribute, in row-major order.
 #[derive(Clone)]
@@ -207,7 +207,7 @@ impl Stored {
     }
 }
 
-impl Values for Stored {
+impl SegmentValues for Stored {
     type Error = Error;
 
     fn values(&mut self, dataset: ObjectId, start: u64, out: &mut [u8]) -> Result<(), Error> {
