@@ -20,7 +20,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, ValueType};
-use super::fields::{self, FieldValue, MISSING_TEXT, Values, unpadded};
+use super::fields::{self, FieldValue, FieldValues, MISSING_TEXT, unpadded};
 use super::record::GENOTYPE;
 use tilefs_export::Field;
 use tilefs_export::column::computed::{CellKind, Cells, ComputedField, Notation};
@@ -166,7 +166,7 @@ impl FieldColumns {
     }
 
     /// Appends values of a field to the cells of a column that shows it.
-    fn push(&self, column: usize, values: Values<'_>, cells: &mut Cells) -> Result<()> {
+    fn push(&self, column: usize, values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
         let field = match self.shown.get(column) {
             Some(ColumnContent::Values(field)) => *field,
             Some(ColumnContent::Phased(_)) => return push_phase(values, cells),
@@ -218,10 +218,12 @@ fn stored_as(of: FieldType, notation: Notation) -> (Datatype, CellKind) {
 
 impl FieldType {
     /// Returns whether stored values have this type, and whether the field allows their number.
-    fn fits(self, values: Values<'_>) -> bool {
+    fn fits(self, values: FieldValues<'_>) -> bool {
         match (self.value, values) {
-            (ValueType::Text, _) | (ValueType::Flag, Values::Flag) | (ValueType::Genotype, Values::Integers(_)) => true,
-            (ValueType::Integer, Values::Integers(_)) | (ValueType::Float, Values::Floats(_)) => {
+            (ValueType::Text, _)
+            | (ValueType::Flag, FieldValues::Flag)
+            | (ValueType::Genotype, FieldValues::Integers(_)) => true,
+            (ValueType::Integer, FieldValues::Integers(_)) | (ValueType::Float, FieldValues::Floats(_)) => {
                 self.is_list || values.each_number().is_some_and(|mut numbers| numbers.nth(1).is_none())
             }
             _ => false,
@@ -230,17 +232,17 @@ impl FieldType {
 }
 
 /// Returns whether the only value is missing: a dot in VCF.
-fn is_missing(values: Values<'_>) -> bool {
+fn is_missing(values: FieldValues<'_>) -> bool {
     match values {
-        Values::Flag => false,
-        Values::Text(text) => matches!(unpadded(text), MISSING_TEXT | b"."),
-        Values::Integers(_) | Values::Floats(_) => {
+        FieldValues::Flag => false,
+        FieldValues::Text(text) => matches!(unpadded(text), MISSING_TEXT | b"."),
+        FieldValues::Integers(_) | FieldValues::Floats(_) => {
             values.each_number().is_some_and(|mut numbers| numbers.next() == Some(None) && numbers.next().is_none())
         }
     }
 }
 
-fn push_number(values: Values<'_>, cells: &mut Cells) -> Result<()> {
+fn push_number(values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
     match values.each_number().into_iter().flatten().next() {
         None | Some(None) => cells.push_null(),
         Some(Some(number)) => cells.push(&number),
@@ -248,7 +250,7 @@ fn push_number(values: Values<'_>, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-fn push_numbers(values: Values<'_>, cells: &mut Cells) -> Result<()> {
+fn push_numbers(values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
     match is_missing(values) {
         true => cells.push_null(),
         false => cells.push_list(values.each_number().into_iter().flatten()),
@@ -256,13 +258,13 @@ fn push_numbers(values: Values<'_>, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
-fn push_genotype(values: Values<'_>, cells: &mut Cells) -> Result<()> {
+fn push_genotype(values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
     let alleles = values.alleles().into_iter().flatten().collect::<Result<Vec<_>>>()?;
     cells.push_list(alleles.into_iter().map(|(allele, _)| allele.map(i32::to_le_bytes)));
     Ok(())
 }
 
-fn push_phase(values: Values<'_>, cells: &mut Cells) -> Result<()> {
+fn push_phase(values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
     let (mut alleles, mut is_phased) = (0, true);
     for allele in values.alleles().into_iter().flatten() {
         is_phased &= allele?.1 || alleles == 0;
@@ -276,7 +278,7 @@ fn push_phase(values: Values<'_>, cells: &mut Cells) -> Result<()> {
 }
 
 /// Appends values as VCF shows them.
-fn push_text(values: Values<'_>, cells: &mut Cells) -> Result<()> {
+fn push_text(values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
     cells.push_text(|out| {
         if is_missing(values) {
             return Ok(false);
@@ -286,14 +288,14 @@ fn push_text(values: Values<'_>, cells: &mut Cells) -> Result<()> {
 }
 
 /// Like [`push_text`], for formats whose texts must be UTF-8.
-fn push_utf8(values: Values<'_>, cells: &mut Cells) -> Result<()> {
-    if let Values::Text(text) = values {
+fn push_utf8(values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
+    if let FieldValues::Text(text) = values {
         check_utf8(text)?;
     }
     push_text(values, cells)
 }
 
-fn push_texts(values: Values<'_>, cells: &mut Cells) -> Result<()> {
+fn push_texts(values: FieldValues<'_>, cells: &mut Cells) -> Result<()> {
     if is_missing(values) {
         cells.push_null();
         return Ok(());
@@ -307,15 +309,15 @@ fn push_texts(values: Values<'_>, cells: &mut Cells) -> Result<()> {
 }
 
 /// Appends values as VCF shows them, a flag as `true`.
-fn append(values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn append(values: FieldValues<'_>, out: &mut Vec<u8>) -> Result<()> {
     match values {
-        Values::Flag => out.extend_from_slice(b"true"),
+        FieldValues::Flag => out.extend_from_slice(b"true"),
         _ => _ = values.append(b"", out)?,
     }
     Ok(())
 }
 
-fn append_other(kind: FieldKind, name: &[u8], values: Values<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn append_other(kind: FieldKind, name: &[u8], values: FieldValues<'_>, out: &mut Vec<u8>) -> Result<()> {
     if !out.is_empty() {
         out.push(b';');
     }

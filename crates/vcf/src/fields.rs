@@ -54,12 +54,12 @@ pub struct FieldValue<'a> {
     /// The name of the field.
     pub name: &'a [u8],
     /// The values of the field.
-    pub values: Values<'a>,
+    pub values: FieldValues<'a>,
 }
 
 /// The values of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Values<'a> {
+pub enum FieldValues<'a> {
     /// The field is present, and has no values.
     Flag,
     /// Little-endian 32-bit integers.
@@ -148,7 +148,7 @@ fn check_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -
 ///
 /// # Errors
 /// As for [`fields`].
-pub fn extracted(bytes: &[u8]) -> Result<Option<Values<'_>>> {
+pub fn extracted(bytes: &[u8]) -> Result<Option<FieldValues<'_>>> {
     if bytes == [0] {
         return Ok(None);
     }
@@ -158,7 +158,7 @@ pub fn extracted(bytes: &[u8]) -> Result<Option<Values<'_>>> {
     Ok(Some(values))
 }
 
-fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
+fn values<'a>(cursor: &mut Cursor<'a>) -> Result<FieldValues<'a>> {
     let at = cursor.position() as u64;
     let (kind, count) = (cursor.u32("type of a field")?, cursor.u32("number of values")?);
     let size = if kind == TEXT { 1 } else { 4 };
@@ -168,29 +168,29 @@ fn values<'a>(cursor: &mut Cursor<'a>) -> Result<Values<'a>> {
 }
 
 /// Returns the values of a type; `None` if there is no such type.
-fn values_of(kind: u32, bytes: &[u8]) -> Option<Values<'_>> {
+fn values_of(kind: u32, bytes: &[u8]) -> Option<FieldValues<'_>> {
     Some(match kind {
         // A flag is stored with a meaningless value.
-        FLAG => Values::Flag,
-        INTEGER => Values::Integers(bytes.as_chunks().0),
-        FLOAT => Values::Floats(bytes.as_chunks().0),
-        TEXT => Values::Text(bytes),
+        FLAG => FieldValues::Flag,
+        INTEGER => FieldValues::Integers(bytes.as_chunks().0),
+        FLOAT => FieldValues::Floats(bytes.as_chunks().0),
+        TEXT => FieldValues::Text(bytes),
         _ => return None,
     })
 }
 
-impl<'a> Values<'a> {
+impl<'a> FieldValues<'a> {
     /// Returns the numbers before the end of the vector, `None` for each missing one. Flags and texts have no numbers.
     pub(super) fn numbers(self) -> Option<Vec<Option<[u8; 4]>>> {
         Some(self.each_number()?.collect())
     }
 
-    /// Like [`Values::numbers`], but returns an iterator.
+    /// Like [`FieldValues::numbers`], but returns an iterator.
     pub(super) fn each_number(self) -> Option<impl Iterator<Item = Option<[u8; 4]>> + Clone + use<'a>> {
         let (numbers, missing, end) = match self {
-            Values::Flag | Values::Text(_) => return None,
-            Values::Integers(integers) => (integers, MISSING_INTEGER.to_le_bytes(), INTEGER_END.to_le_bytes()),
-            Values::Floats(floats) => (floats, MISSING_FLOAT.to_le_bytes(), FLOAT_END.to_le_bytes()),
+            FieldValues::Flag | FieldValues::Text(_) => return None,
+            FieldValues::Integers(integers) => (integers, MISSING_INTEGER.to_le_bytes(), INTEGER_END.to_le_bytes()),
+            FieldValues::Floats(floats) => (floats, MISSING_FLOAT.to_le_bytes(), FLOAT_END.to_le_bytes()),
         };
         let numbers = numbers.iter().take_while(move |number| **number != end);
         Some(numbers.map(move |number| (*number != missing).then_some(*number)))
@@ -202,7 +202,7 @@ impl<'a> Values<'a> {
     /// # Errors
     /// Fails if a value is not an allele.
     pub(super) fn alleles(self) -> Option<impl Iterator<Item = Result<(Option<i32>, bool)>> + use<'a>> {
-        let Values::Integers(alleles) = self else { return None };
+        let FieldValues::Integers(alleles) = self else { return None };
         let alleles = alleles.iter().map(|bytes| i32::from_le_bytes(*bytes));
         Some(alleles.take_while(|&value| value != INTEGER_END).map(|allele| match allele {
             MISSING_INTEGER | 0 | 1 => Ok((None, allele & 1 == 1)),
@@ -218,20 +218,20 @@ impl<'a> Values<'a> {
     pub(super) fn append(self, ends: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let before = out.len();
         match self {
-            Values::Flag => {}
-            Values::Integers(integers) => {
+            FieldValues::Flag => {}
+            FieldValues::Integers(integers) => {
                 let integers = integers.iter().map(|bytes| i32::from_le_bytes(*bytes));
                 list(integers.take_while(|&value| value != INTEGER_END), out, |value, out| match value {
                     MISSING_INTEGER => out.push(b'.'),
                     _ => out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()),
                 });
             }
-            Values::Floats(floats) => {
+            FieldValues::Floats(floats) => {
                 let floats = floats.iter().map(|bytes| u32::from_le_bytes(*bytes));
                 list(floats.take_while(|&bits| bits != FLOAT_END), out, append_float);
             }
-            Values::Text(MISSING_TEXT) => out.push(b'.'),
-            Values::Text(text) => out.extend_from_slice(check_text(unpadded(text), ends, "a text in a field")?),
+            FieldValues::Text(MISSING_TEXT) => out.push(b'.'),
+            FieldValues::Text(text) => out.extend_from_slice(check_text(unpadded(text), ends, "a text in a field")?),
         }
         Ok(out.len() > before)
     }
@@ -246,8 +246,8 @@ impl<'a> Values<'a> {
         let before = out.len();
         let Some(alleles) = self.alleles() else {
             return match self {
-                Values::Text(MISSING_TEXT) => self.append(b"", out),
-                Values::Text(text) if is_genotype(unpadded(text)) => self.append(b"", out),
+                FieldValues::Text(MISSING_TEXT) => self.append(b"", out),
+                FieldValues::Text(text) if is_genotype(unpadded(text)) => self.append(b"", out),
                 _ => Err(Error::damaged("a genotype that is not numbers")),
             };
         };
@@ -443,10 +443,10 @@ mod tests {
                 prop_assert_eq!(field.name, name.as_bytes());
                 let numbers = |chunks: &[[u8; 4]]| chunks.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
                 let back = match field.values {
-                    Values::Flag => Stored::Flag,
-                    Values::Integers(chunks) => Stored::Integers(chunks.iter().map(|b| i32::from_le_bytes(*b)).collect()),
-                    Values::Floats(chunks) => Stored::Floats(numbers(chunks)),
-                    Values::Text(text) => Stored::Text(text.to_vec()),
+                    FieldValues::Flag => Stored::Flag,
+                    FieldValues::Integers(chunks) => Stored::Integers(chunks.iter().map(|b| i32::from_le_bytes(*b)).collect()),
+                    FieldValues::Floats(chunks) => Stored::Floats(numbers(chunks)),
+                    FieldValues::Text(text) => Stored::Text(text.to_vec()),
                 };
                 prop_assert_eq!(&back, values);
             }

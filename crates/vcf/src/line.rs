@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use tilefs_format::error::{Locate, Result};
 
 use crate::check_text;
-use crate::fields::{Values, append_float};
+use crate::fields::{FieldValues, append_float};
 
 /// The text of a missing value, in all columns.
 pub(crate) const MISSING: &[u8] = b".";
@@ -50,9 +50,9 @@ pub(crate) trait SampleFields {
 /// The value of a field.
 #[derive(Debug)]
 pub(crate) enum LineValue<'l> {
-    Stored(Values<'l>),
+    Stored(FieldValues<'l>),
     /// The stored value of the field `GT`.
-    Genotype(Values<'l>),
+    Genotype(FieldValues<'l>),
     /// A genotype in a merged line.
     MergedGenotype {
         alleles: &'l [Allele],

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tilefs_format::error::{Error, Result};
 
 use super::{BcfHeader, BcfRecords};
-use crate::fields::{MISSING_FLOAT, Values, append_float};
+use crate::fields::{FieldValues, MISSING_FLOAT, append_float};
 use crate::header::{attribute, structured};
 use crate::line::{Line, LineValue, MISSING, SampleFields};
 use crate::record::GENOTYPE;
@@ -177,7 +177,7 @@ fn line_of<'l>(columns: &[&'l [u8]]) -> Option<Line<'l>> {
     };
     let value = |field: &'l [u8]| {
         let name = field.split(|&byte| byte == b'=').next().unwrap_or_default();
-        (name, LineValue::Stored(Values::Text(field.get(name.len() + 1..).unwrap_or_default())))
+        (name, LineValue::Stored(FieldValues::Text(field.get(name.len() + 1..).unwrap_or_default())))
     };
     let quality = str::from_utf8(quality).ok()?;
     let samples = samples.split_first().map(|(format, columns)| {
@@ -211,7 +211,7 @@ impl SampleFields for TextFields<'_> {
 
     fn for_each_value(&self, field: usize, visit: &mut dyn FnMut(&LineValue<'_>) -> Result<()>) -> Result<()> {
         self.columns.iter().try_for_each(|column| {
-            let text = Values::Text(column.get(field).copied().unwrap_or(MISSING));
+            let text = FieldValues::Text(column.get(field).copied().unwrap_or(MISSING));
             visit(&if self.names.get(field) == Some(&GENOTYPE) {
                 LineValue::Genotype(text)
             } else {

@@ -4,7 +4,7 @@
 use tilefs_format::error::{Error, Result};
 
 use super::typed::LEAST_INTEGER;
-use crate::fields::{INTEGER_END, MISSING_FLOAT, MISSING_INTEGER, Values};
+use crate::fields::{FieldValues, INTEGER_END, MISSING_FLOAT, MISSING_INTEGER};
 use crate::line::{LineValue, MISSING, Placed};
 
 /// Any number of this many decimal digits has 64 bits at most, and a float of 32 bits represents it exactly.
@@ -26,7 +26,7 @@ pub(super) fn push_integers(value: &LineValue<'_>, ends: &[u8], all: &mut Vec<i3
         Ok(())
     };
     match value {
-        LineValue::Stored(Values::Integers(stored)) => {
+        LineValue::Stored(FieldValues::Integers(stored)) => {
             let stored = stored.iter().map(|bytes| i32::from_le_bytes(*bytes));
             for value in stored.take_while(|&value| value != INTEGER_END) {
                 match value {
@@ -64,8 +64,8 @@ pub(super) fn push_integers(value: &LineValue<'_>, ends: &[u8], all: &mut Vec<i3
 /// Fails for values that are not numbers.
 pub(super) fn push_floats(value: &LineValue<'_>, ends: &[u8], all: &mut Vec<u32>, text: &mut Vec<u8>) -> Result<()> {
     match value {
-        LineValue::Stored(values @ (Values::Floats(_) | Values::Integers(_))) => {
-            let of_bytes = if matches!(values, Values::Floats(_)) { float_of_bytes } else { float_of_integer };
+        LineValue::Stored(values @ (FieldValues::Floats(_) | FieldValues::Integers(_))) => {
+            let of_bytes = if matches!(values, FieldValues::Floats(_)) { float_of_bytes } else { float_of_integer };
             all.extend(values.each_number().into_iter().flatten().map(|number| number.map_or(MISSING_FLOAT, of_bytes)));
         }
         LineValue::Placed(Placed::Numbers { numbers, is_float }) => {
@@ -97,7 +97,7 @@ pub(super) fn push_genotype(value: &LineValue<'_>, all: &mut Vec<i32>, text: &mu
         Ok(())
     };
     match value {
-        LineValue::Genotype(values @ Values::Integers(_)) => {
+        LineValue::Genotype(values @ FieldValues::Integers(_)) => {
             for (place, allele) in values.alleles().into_iter().flatten().enumerate() {
                 let (allele, is_phased) = allele?;
                 push(place, allele.map(i64::from), is_phased)?;
@@ -219,7 +219,8 @@ mod tests {
     fn genotypes_are_alleles_with_their_phase() {
         let genotype = |text: &[u8]| {
             let mut alleles = Vec::new();
-            push_genotype(&LineValue::Genotype(Values::Text(text)), &mut alleles, &mut Vec::new()).map(|()| alleles)
+            push_genotype(&LineValue::Genotype(FieldValues::Text(text)), &mut alleles, &mut Vec::new())
+                .map(|()| alleles)
         };
         assert_eq!(genotype(b"0/1").unwrap(), [2, 4]);
         assert_eq!(genotype(b"1|.|0/3").unwrap(), [4, 1, 3, 8]);
@@ -252,22 +253,22 @@ mod tests {
         };
         let stored = |values| LineValue::Stored(values);
         let wanted = [7f32.to_bits(), MISSING_FLOAT, (-3f32).to_bits(), (i32::MAX as f32).to_bits()];
-        assert_eq!(as_floats(stored(Values::Integers(&integers))).unwrap(), wanted);
-        assert_eq!(as_floats(stored(Values::Text(b"7,.,-3,2147483647"))).unwrap(), wanted);
+        assert_eq!(as_floats(stored(FieldValues::Integers(&integers))).unwrap(), wanted);
+        assert_eq!(as_floats(stored(FieldValues::Text(b"7,.,-3,2147483647"))).unwrap(), wanted);
         assert_eq!(
-            as_floats(stored(Values::Floats(&floats))).unwrap(),
+            as_floats(stored(FieldValues::Floats(&floats))).unwrap(),
             [7f32.to_bits(), MISSING_FLOAT, f32::NAN.to_bits()]
         );
-        assert_eq!(as_integers(stored(Values::Integers(&integers))).unwrap(), [7, i32::MIN, -3, i32::MAX]);
-        assert_eq!(as_integers(stored(Values::Floats(&floats[..2]))).unwrap(), [7, i32::MIN]);
+        assert_eq!(as_integers(stored(FieldValues::Integers(&integers))).unwrap(), [7, i32::MIN, -3, i32::MAX]);
+        assert_eq!(as_integers(stored(FieldValues::Floats(&floats[..2]))).unwrap(), [7, i32::MIN]);
         assert_eq!(as_integers(LineValue::Missing(2)).unwrap(), [i32::MIN; 2]);
-        assert_eq!(as_integers(stored(Values::Text(b""))).unwrap(), [0; 0]);
-        for wrong in [Values::Floats(&floats), Values::Text(b"1;2"), Values::Text(b"1,")] {
+        assert_eq!(as_integers(stored(FieldValues::Text(b""))).unwrap(), [0; 0]);
+        for wrong in [FieldValues::Floats(&floats), FieldValues::Text(b"1;2"), FieldValues::Text(b"1,")] {
             assert!(as_integers(stored(wrong)).is_err());
         }
         // Eight integers are reserved.
         let reserved = [(i32::MIN + 7).to_le_bytes()];
-        assert!(as_integers(stored(Values::Integers(&reserved))).is_err());
+        assert!(as_integers(stored(FieldValues::Integers(&reserved))).is_err());
         assert!(as_integers(LineValue::Integers(vec![1 << 31])).is_err());
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::super::fields::{INTEGER_END, MISSING_INTEGER, Values};
+use super::super::fields::{FieldValues, INTEGER_END, MISSING_INTEGER};
 use super::super::header::ValueCount;
 use super::super::line::{Allele, LineValue, MISSING, SampleFields, separate};
 use super::genotypes::{Alleles, is_complete, place};
@@ -24,7 +24,7 @@ pub(super) struct FormatFields<'l> {
     /// The fields, `GT` first.
     fields: Vec<FormatField<'l>>,
     /// The values of the records: those of all fields of the first record, then those of the next one.
-    values: Vec<Option<Values<'l>>>,
+    values: Vec<Option<FieldValues<'l>>>,
     /// The alleles of all genotypes, and each record's range among them.
     genotypes: Vec<Allele>,
     places: Vec<Option<Range<usize>>>,
@@ -207,7 +207,7 @@ fn fields_of<'l>(line: &[LineRecord<'l, 'l, 'l>]) -> (Vec<FormatField<'l>>, Vec<
             };
             match fields.get_mut(number) {
                 None => {
-                    let is_text = matches!(field.values, Values::Text(_));
+                    let is_text = matches!(field.values, FieldValues::Text(_));
                     let FieldDefinitions { number, role, own, .. } = field.known;
                     fields.push(FormatField { name: field.name, number, role, count: own.count, is_text });
                 }
@@ -240,7 +240,9 @@ fn read_genotype(one: &LineRecord<'_, '_, '_>, genotypes: &mut Vec<Allele>) -> R
     // If a record has a genotype, it comes first.
     let Some(field) = one.format.first().filter(|field| field.known.role == Role::Genotype) else { return Ok(false) };
     let wrong = |reason: String| Err(Error::damaged(reason).in_field("GT").in_file(one.record.place("fmt")));
-    let Values::Integers(alleles) = field.values else { return wrong("a genotype that is not numbers".to_owned()) };
+    let FieldValues::Integers(alleles) = field.values else {
+        return wrong("a genotype that is not numbers".to_owned());
+    };
     for allele in alleles.iter().map(|allele| i32::from_le_bytes(*allele)).take_while(|&allele| allele != INTEGER_END) {
         let number = match allele {
             MISSING_INTEGER | 0 | 1 => None,

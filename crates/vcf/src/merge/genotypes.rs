@@ -5,7 +5,7 @@
 
 use tilefs_format::error::{Error, Result};
 
-use super::super::fields::{Values, unpadded};
+use super::super::fields::{FieldValues, unpadded};
 use super::super::header::ValueCount;
 use super::super::line::{MISSING, Placed};
 
@@ -30,13 +30,13 @@ pub(super) struct Alleles<'m> {
 /// # Errors
 /// Fails if a line would have too many values.
 pub(super) fn place<'a>(
-    values: Values<'a>,
+    values: FieldValues<'a>,
     count: ValueCount,
     alleles: &Alleles<'_>,
     ploidy: Option<usize>,
 ) -> Result<Placed<'a>> {
     match values {
-        Values::Text(text) => {
+        FieldValues::Text(text) => {
             let parts: Vec<&[u8]> = unpadded(text).split(|&byte| byte == b',').collect();
             let targets = Targets::new(count, alleles, ploidy, parts.len())?;
             let mut texts = vec![MISSING; targets.length];
@@ -50,7 +50,7 @@ pub(super) fn place<'a>(
         _ => {
             let found = values.numbers().unwrap_or_default();
             if is_in_place(count, alleles, ploidy, found.len()) {
-                return Ok(Placed::Numbers { numbers: found, is_float: matches!(values, Values::Floats(_)) });
+                return Ok(Placed::Numbers { numbers: found, is_float: matches!(values, FieldValues::Floats(_)) });
             }
             let targets = Targets::new(count, alleles, ploidy, found.len())?;
             let mut numbers = vec![None; targets.length];
@@ -59,7 +59,7 @@ pub(super) fn place<'a>(
                     *place = number;
                 }
             }
-            Ok(Placed::Numbers { numbers, is_float: matches!(values, Values::Floats(_)) })
+            Ok(Placed::Numbers { numbers, is_float: matches!(values, FieldValues::Floats(_)) })
         }
     }
 }
@@ -79,7 +79,7 @@ fn is_in_place(count: ValueCount, alleles: &Alleles<'_>, ploidy: Option<usize>, 
 }
 
 /// Returns whether a record with some alleles can have this number of values. A single missing value stands for all.
-pub(super) fn is_complete(values: Values<'_>, count: ValueCount, alleles: usize) -> bool {
+pub(super) fn is_complete(values: FieldValues<'_>, count: ValueCount, alleles: usize) -> bool {
     let Some(numbers) = values.each_number() else { return true };
     let found = numbers.clone().count();
     found <= 1 && numbers.flatten().next().is_none()
@@ -225,7 +225,13 @@ mod tests {
         }
     }
 
-    fn shown(values: Values<'_>, count: ValueCount, map: &[usize], of_line: usize, ploidy: Option<usize>) -> String {
+    fn shown(
+        values: FieldValues<'_>,
+        count: ValueCount,
+        map: &[usize],
+        of_line: usize,
+        ploidy: Option<usize>,
+    ) -> String {
         let mut out = Vec::new();
         let placed = place(values, count, &Alleles { map, of_line }, ploidy).unwrap();
         LineValue::Placed(placed).append(b";", &mut out).unwrap();
@@ -235,15 +241,15 @@ mod tests {
     #[test]
     fn values_take_the_places_of_their_alleles() {
         let numbers = [7, i32::MIN, 9].map(i32::to_le_bytes);
-        let values = Values::Integers(&numbers);
+        let values = FieldValues::Integers(&numbers);
         assert_eq!(shown(values, ValueCount::PerAllele, &[0, 3, 1], 4, None), "7,9,.,.");
         assert_eq!(shown(values, ValueCount::PerAlternative, &[0, 3, 1, 2], 4, None), ".,9,7");
         assert_eq!(shown(values, ValueCount::PerGenotype, &[0, 2], 3, None), "7,.,.,.,.,9");
         assert_eq!(shown(values, ValueCount::PerGenotype, &[0, 2, 1], 3, Some(1)), "7,9,.");
         assert_eq!(shown(values, ValueCount::PerGenotype, &[0, 2, 1], 3, None), "7,9,.");
-        let text = Values::Text(b"a,.,c");
+        let text = FieldValues::Text(b"a,.,c");
         assert_eq!(shown(text, ValueCount::PerAllele, &[0, 3, 1], 4, None), "a,c,.,.");
-        assert_eq!(shown(Values::Text(b"."), ValueCount::PerAlternative, &[0, 1, 2], 3, None), ".,.");
+        assert_eq!(shown(FieldValues::Text(b"."), ValueCount::PerAlternative, &[0, 1, 2], 3, None), ".,.");
     }
 
     #[test]
@@ -251,12 +257,12 @@ mod tests {
         let numbers = [0i32; 3].map(i32::to_le_bytes);
         let map: Vec<usize> = (0..3).collect();
         let alleles = Alleles { map: &map, of_line: 100_000 };
-        assert!(place(Values::Integers(&numbers), ValueCount::PerGenotype, &alleles, Some(2)).is_ok());
+        assert!(place(FieldValues::Integers(&numbers), ValueCount::PerGenotype, &alleles, Some(2)).is_ok());
         let alleles = Alleles { map: &map[..2], of_line: 100_000 };
-        assert!(place(Values::Integers(&numbers), ValueCount::PerGenotype, &alleles, Some(2)).is_err());
+        assert!(place(FieldValues::Integers(&numbers), ValueCount::PerGenotype, &alleles, Some(2)).is_err());
         assert_eq!(genotype_count(usize::MAX, 3), None);
-        assert!(is_complete(Values::Integers(&numbers), ValueCount::PerGenotype, 2));
-        assert!(!is_complete(Values::Integers(&numbers), ValueCount::PerAlternative, 3));
-        assert!(is_complete(Values::Integers(&numbers[..0]), ValueCount::PerAllele, 3));
+        assert!(is_complete(FieldValues::Integers(&numbers), ValueCount::PerGenotype, 2));
+        assert!(!is_complete(FieldValues::Integers(&numbers), ValueCount::PerAlternative, 3));
+        assert!(is_complete(FieldValues::Integers(&numbers[..0]), ValueCount::PerAllele, 3));
     }
 }

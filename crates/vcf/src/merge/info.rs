@@ -4,7 +4,7 @@
 //! or genotype combine the values of all records, each at its place in the line. `AN` and `AC` are counted in the
 //! genotypes; without samples they are summed.
 
-use super::super::fields::Values;
+use super::super::fields::FieldValues;
 use super::super::header::ValueCount;
 use super::super::line::{InfoField, LineValue, Placed};
 use super::super::record::END;
@@ -47,12 +47,12 @@ impl<'a> MergedInfo<'a> {
         }
         let name = Name { number, text };
         let is_summed = merged.is_numeric && matches!(role, Role::Summed | Role::Counted);
-        if is_summed && matches!(values, Values::Integers(_) | Values::Floats(_)) {
+        if is_summed && matches!(values, FieldValues::Integers(_) | FieldValues::Floats(_)) {
             // A field with a value per allele is summed allele by allele.
             let sum = match self.sums.iter().position(|(known, _)| known.number == number) {
                 Some(known) => known,
                 None => {
-                    let is_float = matches!(values, Values::Floats(_));
+                    let is_float = matches!(values, FieldValues::Floats(_));
                     self.sums.push((name, if is_float { Sum::Floats(Vec::new()) } else { Sum::Integers(Vec::new()) }));
                     self.sums.len() - 1
                 }
@@ -64,7 +64,7 @@ impl<'a> MergedInfo<'a> {
             }
             return Ok(());
         }
-        if definition.count != ValueCount::Other && !matches!(values, Values::Flag) {
+        if definition.count != ValueCount::Other && !matches!(values, FieldValues::Flag) {
             let placed = place(values, definition.count, alleles, None)?;
             match self.placed.iter_mut().find(|(known, _)| known.number == number) {
                 Some((_, known)) => known.unite(placed),

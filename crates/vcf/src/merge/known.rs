@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
-use super::super::fields::{FieldValue, Values};
+use super::super::fields::{FieldValue, FieldValues};
 use super::super::header::Definition;
 use super::super::known_names::KnownNames;
 use super::super::record::{END, GENOTYPE};
@@ -28,7 +28,7 @@ pub struct MergedFile {
 #[derive(Debug, Clone)]
 pub(super) struct KnownField<'a> {
     pub(super) name: &'a [u8],
-    pub(super) values: Values<'a>,
+    pub(super) values: FieldValues<'a>,
     pub(super) known: FieldDefinitions,
 }
 
