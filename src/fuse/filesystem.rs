@@ -17,7 +17,7 @@ use fuser::{
 
 use super::counts::RequestKind;
 use super::requests::Requests;
-use super::server::{BLOCK_SIZE, BackgroundTriggers, Failure, MAX_NAME, Ownership, Server};
+use super::server::{BLOCK_SIZE, BackgroundTriggers, FuseFailure, MAX_NAME, Ownership, Server};
 use super::sys;
 use crate::read_ahead::ReadAhead;
 use tilefs_tree::{EntryKind, Tree};
@@ -241,7 +241,7 @@ impl Filesystem for TreeFilesystem {
         self.server.counts.request(RequestKind::ReadFolder);
         let server = &self.server;
         let doing = || format!("list of {}", server.path_of(number));
-        let listed = server.attempt(doing, || server.folders.get(handle.0).ok_or(Failure::Errno(Errno::EBADF)));
+        let listed = server.attempt(doing, || server.folders.get(handle.0).ok_or(FuseFailure::Errno(Errno::EBADF)));
         let listed = match listed {
             Ok(listed) => listed,
             Err(errno) => return reply.error(errno),
@@ -282,7 +282,7 @@ impl Filesystem for TreeFilesystem {
             let doing = || format!("extended attributes of {}", server.path_of(number));
             let value = server.attempt(doing, || {
                 let found = server.extended_attributes(number)?.into_iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| value).ok_or(Failure::Errno(Errno::NO_XATTR))
+                found.map(|(_, value)| value).ok_or(FuseFailure::Errno(Errno::NO_XATTR))
             });
             match value {
                 Ok(value) => reply_sized(reply, size, &value),
@@ -313,8 +313,8 @@ impl Filesystem for TreeFilesystem {
         let allowed = server.attempt(doing, || {
             let inode = server.inode(number)?;
             match inode.kind {
-                _ if mask.contains(AccessFlags::W_OK) => Err(Failure::Errno(Errno::EROFS)),
-                EntryKind::File if mask.contains(AccessFlags::X_OK) => Err(Failure::Errno(Errno::EACCES)),
+                _ if mask.contains(AccessFlags::W_OK) => Err(FuseFailure::Errno(Errno::EROFS)),
+                EntryKind::File if mask.contains(AccessFlags::X_OK) => Err(FuseFailure::Errno(Errno::EACCES)),
                 _ => Ok(()),
             }
         });

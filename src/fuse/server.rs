@@ -40,7 +40,7 @@ pub struct Server {
     pub(super) inodes: Inodes,
     triggers: BackgroundTriggers,
     pub(super) files: Handles<OpenFile>,
-    pub(super) folders: Handles<Vec<Listed>>,
+    pub(super) folders: Handles<Vec<FolderEntry>>,
     pub(super) read_ahead: ReadAhead,
     replies: ReplyBuffers,
     pub(super) errors: ErrorLog,
@@ -79,7 +79,7 @@ pub(super) struct OpenFile {
 }
 
 /// An entry of an open folder.
-pub(super) struct Listed {
+pub(super) struct FolderEntry {
     pub(super) number: u64,
     pub(super) kind: FileType,
     pub(super) name: String,
@@ -163,7 +163,7 @@ impl Server {
     pub(super) fn attempt<T>(
         &self,
         doing: impl Fn() -> String,
-        work: impl FnOnce() -> std::result::Result<T, Failure>,
+        work: impl FnOnce() -> std::result::Result<T, FuseFailure>,
     ) -> std::result::Result<T, Errno> {
         let work = || {
             cancellation::check()?;
@@ -171,12 +171,12 @@ impl Server {
         };
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(Failure::Errno(errno))) => Err(errno),
-            Ok(Err(Failure::Error(Error::Cancelled))) if cancellation::is_cancelled() => {
+            Ok(Err(FuseFailure::Errno(errno))) => Err(errno),
+            Ok(Err(FuseFailure::Error(Error::Cancelled))) if cancellation::is_cancelled() => {
                 log::debug!("{}: its reader has given up", doing());
                 Err(Errno::EINTR)
             }
-            Ok(Err(Failure::Error(error))) => {
+            Ok(Err(FuseFailure::Error(error))) => {
                 let errno = errno(&error);
                 if errno == libc::ENOENT {
                     log::debug!("{}: {error}", doing());
@@ -198,12 +198,12 @@ impl Server {
         }
     }
 
-    pub(super) fn inode(&self, number: INodeNo) -> std::result::Result<Arc<Inode>, Failure> {
-        self.inodes.get(number.0).ok_or(Failure::Errno(Errno::ESTALE))
+    pub(super) fn inode(&self, number: INodeNo) -> std::result::Result<Arc<Inode>, FuseFailure> {
+        self.inodes.get(number.0).ok_or(FuseFailure::Errno(Errno::ESTALE))
     }
 
-    fn node(&self, inode: &Inode) -> std::result::Result<Node, Failure> {
-        self.inodes.node(inode)?.ok_or(Failure::Errno(Errno::ESTALE))
+    fn node(&self, inode: &Inode) -> std::result::Result<Node, FuseFailure> {
+        self.inodes.node(inode)?.ok_or(FuseFailure::Errno(Errno::ESTALE))
     }
 
     pub(super) fn path_of(&self, number: INodeNo) -> String {
@@ -212,8 +212,8 @@ impl Server {
 
     /// Finds a name in a folder; counts as one lookup. As in every folder, `.` is the folder itself, whether the kernel
     /// remembers it or not, and `..` the folder around it: the kernel looks these up for file handles.
-    pub(super) fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, Failure> {
-        let name = name.to_str().ok_or(Failure::Errno(Errno::ENOENT))?;
+    pub(super) fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, FuseFailure> {
+        let name = name.to_str().ok_or(FuseFailure::Errno(Errno::ENOENT))?;
         match name {
             "." => self.find_number(parent.0),
             ".." => {
@@ -231,11 +231,11 @@ impl Server {
     }
 
     /// Finds the inode of a number, also if the kernel has forgotten it; counts as one lookup.
-    fn find_number(&self, number: u64) -> std::result::Result<Arc<Inode>, Failure> {
+    fn find_number(&self, number: u64) -> std::result::Result<Arc<Inode>, FuseFailure> {
         if let Some(inode) = self.inodes.look_up_number(number) {
             return Ok(inode);
         }
-        let (mut inode, names) = self.inodes.way_to(number).ok_or(Failure::Errno(Errno::ESTALE))?;
+        let (mut inode, names) = self.inodes.way_to(number).ok_or(FuseFailure::Errno(Errno::ESTALE))?;
         let mut passed = Vec::new();
         let found = names.iter().try_for_each(|name| {
             inode = self.find_in(&inode, name)?;
@@ -252,11 +252,11 @@ impl Server {
             Ok(()) if is_it => Ok(inode),
             Err(failure) => Err(failure),
             // Another file has this name now.
-            Ok(()) => Err(Failure::Errno(Errno::ESTALE)),
+            Ok(()) => Err(FuseFailure::Errno(Errno::ESTALE)),
         }
     }
 
-    fn find_in(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Arc<Inode>, Failure> {
+    fn find_in(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Arc<Inode>, FuseFailure> {
         loop {
             if let Some(inode) = self.find_once(parent, name)? {
                 return Ok(inode);
@@ -265,13 +265,13 @@ impl Server {
     }
 
     /// Like [`Server::find_in`], but returns `None` if the tree was refreshed meanwhile.
-    fn find_once(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Option<Arc<Inode>>, Failure> {
+    fn find_once(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Option<Arc<Inode>>, FuseFailure> {
         let generation = self.inodes.generation();
         if let Some(inode) = self.inodes.look_up(parent.number, name) {
             return Ok(Some(inode));
         }
         let Node::Folder(folder) = self.node(parent)? else {
-            return Err(Failure::Errno(Errno::ENOTDIR));
+            return Err(FuseFailure::Errno(Errno::ENOTDIR));
         };
         let Some(node) = folder.lookup(name)? else {
             let reason = folder.why_absent(name).or_else(|| {
@@ -282,7 +282,7 @@ impl Server {
             if let Some(reason) = reason {
                 self.errors.recent().add(&format!("{}/{name}", parent.path()), &reason);
             }
-            return Err(Failure::Errno(Errno::ENOENT));
+            return Err(FuseFailure::Errno(Errno::ENOENT));
         };
         let size = match &node {
             Node::Folder(_) => 0,
@@ -311,7 +311,7 @@ impl Server {
     }
 
     /// Returns the attributes of an inode. Fails for a folder that no longer exists; an open file keeps its attributes.
-    pub(super) fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, Failure> {
+    pub(super) fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, FuseFailure> {
         let inode = self.inode(number)?;
         if self.inodes.is_stale(&inode) {
             self.node(&inode)?;
@@ -346,12 +346,12 @@ impl Server {
         }
     }
 
-    pub(super) fn list(&self, number: INodeNo) -> std::result::Result<Vec<Listed>, Failure> {
+    pub(super) fn list(&self, number: INodeNo) -> std::result::Result<Vec<FolderEntry>, FuseFailure> {
         let inode = self.inode(number)?;
         let Node::Folder(folder) = self.node(&inode)? else {
-            return Err(Failure::Errno(Errno::ENOTDIR));
+            return Err(FuseFailure::Errno(Errno::ENOTDIR));
         };
-        let link = |number, name: &str| Listed { number, kind: FileType::Directory, name: name.to_owned() };
+        let link = |number, name: &str| FolderEntry { number, kind: FileType::Directory, name: name.to_owned() };
         let mut listed = vec![link(inode.number, "."), link(inode.parent(), "..")];
         let entries = folder.list()?;
         cancellation::check()?;
@@ -362,7 +362,7 @@ impl Server {
                 self.errors.report(&format!("list of {}", inode.path()), &error);
                 continue;
             }
-            listed.push(Listed {
+            listed.push(FolderEntry {
                 number: self.inodes.number_of(inode.number, &entry.name),
                 kind: match entry.kind {
                     EntryKind::Folder => FileType::Directory,
@@ -379,21 +379,21 @@ impl Server {
         &self,
         number: INodeNo,
         flags: OpenFlags,
-    ) -> std::result::Result<(u64, FopenFlags), Failure> {
+    ) -> std::result::Result<(u64, FopenFlags), FuseFailure> {
         if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
-            return Err(Failure::Errno(Errno::EROFS));
+            return Err(FuseFailure::Errno(Errno::EROFS));
         }
         let inode = self.inode(number)?;
         let node = self.node(&inode)?;
         let Node::File(file) = &node else {
-            return Err(Failure::Errno(Errno::EISDIR));
+            return Err(FuseFailure::Errno(Errno::EISDIR));
         };
         let content = file.open()?;
         cancellation::check()?;
         if inode.resize(content.len()) {
             // The length changed since the lookup (a text that now reports an error). On ESTALE the kernel fetches the
             // attributes again and retries.
-            return Err(Failure::Errno(Errno::ESTALE));
+            return Err(FuseFailure::Errno(Errno::ESTALE));
         }
         // Without either flag the kernel drops pages cached by earlier opens, but caches new ones.
         let caching = match () {
@@ -411,8 +411,8 @@ impl Server {
         handle: FileHandle,
         offset: u64,
         size: u32,
-    ) -> std::result::Result<ReplyBuffer<'_>, Failure> {
-        let file = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
+    ) -> std::result::Result<ReplyBuffer<'_>, FuseFailure> {
+        let file = self.files.get(handle.0).ok_or(FuseFailure::Errno(Errno::EBADF))?;
         let content = file.reader.content();
         let length = content.len().saturating_sub(offset).min(u64::from(size));
         let mut reply = self.replies.get(length as usize); // at most a u32
@@ -424,7 +424,10 @@ impl Server {
         Ok(reply)
     }
 
-    pub(super) fn extended_attributes(&self, number: INodeNo) -> std::result::Result<Vec<(String, Vec<u8>)>, Failure> {
+    pub(super) fn extended_attributes(
+        &self,
+        number: INodeNo,
+    ) -> std::result::Result<Vec<(String, Vec<u8>)>, FuseFailure> {
         Ok(match self.node(&*self.inode(number)?)? {
             Node::Folder(folder) => folder.extended_attributes(),
             Node::File(file) => file.extended_attributes(),
@@ -433,13 +436,13 @@ impl Server {
 }
 
 /// The failure of a request: an errno that is an ordinary answer, or an error to report.
-pub(super) enum Failure {
+pub(super) enum FuseFailure {
     Errno(Errno),
     Error(Error),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for FuseFailure {
     fn from(error: Error) -> Self {
-        Failure::Error(error)
+        FuseFailure::Error(error)
     }
 }
