@@ -228,10 +228,8 @@ impl Filesystem for TreeFilesystem {
         self.server.counts.request(RequestKind::OpenFolder);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("list of {}", server.path_of(number));
-            match server.attempt(doing, || Ok(server.folders.open(Arc::new(server.list(number)?)))) {
-                Ok(handle) => {
-                    reply.opened(FileHandle(handle), FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE);
-                }
+            match server.attempt(doing, || server.open_folder(number)) {
+                Ok((handle, flags)) => reply.opened(FileHandle(handle), flags),
                 Err(errno) => reply.error(errno),
             }
         });
@@ -248,7 +246,7 @@ impl Filesystem for TreeFilesystem {
         };
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         // The offset of an entry is the position after it.
-        for (entry, next) in listed.iter().skip(from).zip(offset.saturating_add(1)..) {
+        for (entry, next) in listed.entries.iter().skip(from).zip(offset.saturating_add(1)..) {
             if reply.add(INodeNo(entry.number), next, entry.kind, &entry.name) {
                 break;
             }

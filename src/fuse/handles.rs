@@ -32,6 +32,11 @@ impl<T> Handles<T> {
         self.open.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Returns whether `is_wanted` says so of an open item; asks in any order, until one is found.
+    pub fn any(&self, is_wanted: impl FnMut(&Arc<T>) -> bool) -> bool {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).values().any(is_wanted)
+    }
+
     /// Closes a number and returns its item.
     pub fn close(&self, number: u64) -> Option<Arc<T>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&number)

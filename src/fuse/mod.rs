@@ -17,6 +17,7 @@ mod handles;
 mod inodes;
 mod mount;
 mod mounting;
+mod open_folders;
 mod refresh;
 mod reply_buffers;
 mod requester;

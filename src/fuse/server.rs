@@ -20,6 +20,7 @@ use super::counts::RequestCounts;
 use super::error::errno;
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
+use super::open_folders::OpenFolders;
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
@@ -40,7 +41,7 @@ pub struct Server {
     pub(super) inodes: Inodes,
     triggers: BackgroundTriggers,
     pub(super) files: Handles<OpenFile>,
-    pub(super) folders: Handles<Vec<FolderEntry>>,
+    pub(super) folders: OpenFolders,
     pub(super) read_ahead: ReadAhead,
     replies: ReplyBuffers,
     pub(super) errors: ErrorLog,
@@ -107,7 +108,7 @@ impl Server {
                 inodes: Inodes::new(Arc::new(root)),
                 triggers,
                 files: Handles::new(),
-                folders: Handles::new(),
+                folders: OpenFolders::new(),
                 read_ahead,
                 replies: ReplyBuffers::default(),
                 errors,
@@ -133,7 +134,9 @@ impl Server {
             || {
                 let Some(mut refreshed) = self.tree.refresh()? else { return Ok(None) };
                 refreshed.root = Arc::new(RootWithOwn::new(refreshed.root, self.own.clone()));
-                Ok(Some(self.inodes.refresh(refreshed)))
+                let outdated = self.inodes.refresh(refreshed);
+                self.folders.refresh();
+                Ok(Some(outdated))
             },
         );
         if let Ok(Some(_)) = &refreshed {
@@ -346,7 +349,16 @@ impl Server {
         }
     }
 
-    pub(super) fn list(&self, number: INodeNo) -> std::result::Result<Vec<FolderEntry>, FuseFailure> {
+    /// Opens a folder; returns the handle, and whether the kernel may answer from the listing that it has cached.
+    pub(super) fn open_folder(&self, number: INodeNo) -> std::result::Result<(u64, FopenFlags), FuseFailure> {
+        let generation = self.inodes.generation();
+        let entries = self.list(number)?;
+        let (handle, keeps) = self.folders.open(number.0, generation, entries, || self.inodes.generation());
+        let keep = if keeps { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+        Ok((handle, FopenFlags::FOPEN_CACHE_DIR | keep))
+    }
+
+    fn list(&self, number: INodeNo) -> std::result::Result<Vec<FolderEntry>, FuseFailure> {
         let inode = self.inode(number)?;
         let Node::Folder(folder) = self.node(&inode)? else {
             return Err(FuseFailure::Errno(Errno::ENOTDIR));
