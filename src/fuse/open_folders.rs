@@ -8,8 +8,17 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use fuser::FileType;
+
 use super::handles::Handles;
-use super::server::FolderEntry;
+
+/// An entry of an open folder.
+pub struct FolderEntry {
+    /// The number of its inode.
+    pub number: u64,
+    pub kind: FileType,
+    pub name: String,
+}
 
 /// An open folder: its listing.
 pub struct OpenFolder {

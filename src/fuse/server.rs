@@ -20,7 +20,7 @@ use super::counts::RequestCounts;
 use super::error::errno;
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
-use super::open_folders::OpenFolders;
+use super::open_folders::{FolderEntry, OpenFolders};
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
@@ -77,13 +77,6 @@ pub struct BackgroundTriggers {
 pub(super) struct OpenFile {
     _node: Node,
     pub(super) reader: Arc<Reader>,
-}
-
-/// An entry of an open folder.
-pub(super) struct FolderEntry {
-    pub(super) number: u64,
-    pub(super) kind: FileType,
-    pub(super) name: String,
 }
 
 impl Server {
