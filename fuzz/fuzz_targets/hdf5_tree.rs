@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use hdf5_layout::{
-    Attribute, CharacterSet, Dataset, Dataspace, Datatype, Error, HeapPlan, Layout, ObjectId, Tree, Values,
+    Attribute, CharacterSet, Dataset, Dataspace, Datatype, Error, HeapPlan, Layout, ObjectId, SegmentValues, Tree,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -76,7 +76,7 @@ fn fill(from: u64, out: &mut [u8]) {
     out.iter_mut().zip(0..).for_each(|(byte, number)| *byte = from.wrapping_add(number).wrapping_mul(31) as u8);
 }
 
-impl Values for Elements {
+impl SegmentValues for Elements {
     type Error = Error;
 
     fn values(&mut self, _: ObjectId, start: u64, out: &mut [u8]) -> Result<(), Error> {
