@@ -1,4 +1,4 @@
-//! What a location holds: an array or a group, and the members of a group.
+//! The objects at a location: arrays and groups, and the members of a group.
 
 use std::fmt;
 use std::sync::Arc;

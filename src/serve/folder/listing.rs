@@ -140,28 +140,28 @@ type MakeText = Box<dyn FnOnce(bool) -> String + Send>;
 type List = Box<dyn FnOnce() -> Result<Members, Refusal> + Send>;
 
 /// The members of a listing.
-enum Listed {
+enum ListedMembers {
     Already(Members),
-    /// Listed for the first piece of members.
+    /// ListedMembers for the first piece of members.
     Later(Option<List>),
 }
 
-impl Listed {
+impl ListedMembers {
     fn members(&mut self) -> Result<&mut Members, Refusal> {
-        if let Listed::Later(list) = self {
+        if let ListedMembers::Later(list) = self {
             let list = list.take().ok_or_else(|| Refusal::Failed("the folder could not be listed".to_owned()))?;
-            *self = Listed::Already(list()?);
+            *self = ListedMembers::Already(list()?);
         }
         match self {
-            Listed::Already(members) => Ok(members),
-            Listed::Later(_) => Err(Refusal::Failed("the folder could not be listed".to_owned())),
+            ListedMembers::Already(members) => Ok(members),
+            ListedMembers::Later(_) => Err(Refusal::Failed("the folder could not be listed".to_owned())),
         }
     }
 }
 
 /// A listing as the bytes of a reply.
 pub struct ListingPieces {
-    members: Listed,
+    members: ListedMembers,
     form: ListingForm,
     /// The text before the first member; `None` once it has been returned.
     before: Option<String>,
@@ -179,7 +179,7 @@ impl ListingPieces {
         before: String,
         after: impl FnOnce(bool) -> String + Send + 'static,
     ) -> Self {
-        Self::of(Listed::Already(members), form, before, Box::new(after))
+        Self::of(ListedMembers::Already(members), form, before, Box::new(after))
     }
 
     /// Creates a listing of a folder that is listed once the text before the members was sent. If it cannot be listed, the
@@ -190,10 +190,10 @@ impl ListingPieces {
         before: String,
         after: impl FnOnce(bool) -> String + Send + 'static,
     ) -> Self {
-        Self::of(Listed::Later(Some(Box::new(list))), form, before, Box::new(after))
+        Self::of(ListedMembers::Later(Some(Box::new(list))), form, before, Box::new(after))
     }
 
-    fn of(members: Listed, form: ListingForm, before: String, after: MakeText) -> Self {
+    fn of(members: ListedMembers, form: ListingForm, before: String, after: MakeText) -> Self {
         ListingPieces { members, form, before: Some(before), after: Some(after), has_members: false }
     }
 }

@@ -12,7 +12,7 @@ pub struct GroupView {
     pub path: &'static str,
     /// The content of its files, and the programs that read them.
     pub reader: &'static str,
-    /// What its files cannot hold; the manual prints it.
+    /// The data that its files cannot hold, in words for the manual.
     pub lacks: &'static str,
 }
 

@@ -16,12 +16,12 @@ use tilefs_export::{Column, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::{CellValNum, DimensionLabel};
-use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
 
 use crate::cells::dense::DenseSubarray;
 use crate::cells::{FieldId, column, describe_field};
 use crate::fields::FieldFolder;
+use crate::fields::meta::{self, text_value};
 use crate::fields::notes::{Notes, UNIT, unit_of};
 
 const KIND: &str = "_DIM_TYPE";
@@ -108,7 +108,7 @@ impl Coordinates {
         if let Some((number, label)) = labels().find(|(_, label)| label.name == of_gdal) {
             let Some((mut column, metadata)) = opened(fields, notes, label)? else { return Ok(None) };
             column.field.name = schema.dimension_name(dimension).into_owned();
-            return Ok(Some(Coordinates { column, kind: word(&metadata, KIND), label: number }));
+            return Ok(Some(Coordinates { column, kind: text_value(&metadata, KIND), label: number }));
         }
         if !has_mere_numbers(fields, dimension) {
             return Ok(None);
@@ -179,7 +179,7 @@ fn has_mere_numbers(fields: &FieldFolder, dimension: usize) -> bool {
 fn opened(fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result<Option<(Column, Arc<Metadata>)>> {
     let Some((mut column, array)) = labelled(fields, label)? else { return Ok(None) };
     let metadata = array.metadata()?;
-    let of_array = notes_of_array(&metadata, word(&metadata, KIND).as_deref());
+    let of_array = notes_of_array(&metadata, text_value(&metadata, KIND).as_deref());
     let guessed = EarthDirection::of(label).map(EarthDirection::notes).unwrap_or_default();
     column.field.notes = first_of_each_key([notes.of_label(&label.name), of_array, guessed]);
     column.bounds = bounds(&column)?;
@@ -334,24 +334,18 @@ fn notes_of_array(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
         Some("TEMPORAL") => Some("T"),
         _ => None,
     };
-    let positive = match word(metadata, DIRECTION).as_deref() {
+    let positive = match text_value(metadata, DIRECTION).as_deref() {
         Some("UP") => Some("up"),
         Some("DOWN") => Some("down"),
         _ => None,
     };
-    let unit = crate::fields::meta::for_formats(metadata).into_iter().find(|metadatum| metadatum.key == UNIT);
+    let unit = meta::for_formats(metadata).into_iter().find(|metadatum| metadatum.key == UNIT);
     let said = [
         axis.map(|axis| note("axis", axis)),
         positive.map(|positive| note("positive", positive)),
         unit.and_then(|unit| unit_of(&unit)),
     ];
     said.into_iter().flatten().collect()
-}
-
-/// Returns a metadata value as text.
-fn word(metadata: &Metadata, key: &str) -> Option<String> {
-    let value = metadata.get(key)?;
-    Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
 }
 
 /// Returns the least and the greatest value of 64-bit integers; some formats cannot store all such values.

@@ -131,6 +131,12 @@ fn json(metadata: &Metadata) -> String {
     text
 }
 
+/// Returns the value of a key as text; `None` if there is none, or it is no text.
+pub fn text_value(metadata: &Metadata, key: &str) -> Option<String> {
+    let value = metadata.get(key)?;
+    Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
+}
+
 /// Returns the metadata for formats that hold a whole array in one file: all except the largest values, which
 /// [`left_out`] mentions.
 pub fn for_formats(metadata: &Metadata) -> Vec<Metadatum> {

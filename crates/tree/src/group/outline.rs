@@ -9,11 +9,11 @@
 
 use tilefs_format::error::Result;
 use tilefs_format::folder::ObjectKind;
-use tilefs_format::text;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::group::Group;
 
 use crate::array::size_text;
+use crate::fields::meta;
 use crate::group::texts::NEITHER;
 use crate::node::quoting::in_line;
 use crate::objects::directory::Directory;
@@ -109,6 +109,5 @@ fn future_commits(times: Result<Vec<u64>>) -> &'static str {
 
 /// Returns `  SOMADataFrame`, or nothing.
 fn soma_type(metadata: &Metadata) -> String {
-    let stored = metadata.get(SOMA_TYPE).and_then(|value| text::decode(value.datatype, value.bytes()?));
-    stored.map(|name| format!("  {name}")).unwrap_or_default()
+    meta::text_value(metadata, SOMA_TYPE).map(|name| format!("  {name}")).unwrap_or_default()
 }

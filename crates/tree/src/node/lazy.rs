@@ -145,7 +145,7 @@ impl File for LazyFile {
 pub struct FixedFolder {
     modified: SystemTime,
     nodes: HashMap<String, Node>,
-    listing: Vec<Listed>,
+    listing: Vec<ListingPart>,
     /// Names that a reader may look for but that do not exist, with the reasons.
     absent: HashMap<String, String>,
     describe: Option<Describe>,
@@ -154,9 +154,9 @@ pub struct FixedFolder {
 }
 
 /// A part of the listing of a folder.
-enum Listed {
+enum ListingPart {
     One(Entry, Listing),
-    /// What another folder lists.
+    /// All entries that another folder lists.
     All(Arc<dyn Folder>),
 }
 
@@ -184,7 +184,7 @@ impl FixedFolder {
         }
         self.memory += node.memory();
         if !matches!(listing, Listing::Never) {
-            self.listing.push(Listed::One(Entry { name: name.clone(), kind: node.kind() }, listing));
+            self.listing.push(ListingPart::One(Entry { name: name.clone(), kind: node.kind() }, listing));
         }
         self.nodes.insert(name, node);
     }
@@ -199,7 +199,7 @@ impl FixedFolder {
 
     /// Adds all nodes of another folder, which has none of the names that this one has.
     pub fn add_all(&mut self, folder: Arc<dyn Folder>) {
-        self.listing.push(Listed::All(folder));
+        self.listing.push(ListingPart::All(folder));
     }
 
     /// Records why there is no node of this name.
@@ -225,8 +225,8 @@ impl FixedFolder {
     /// Returns the folders whose nodes it has, too.
     fn others(&self) -> impl Iterator<Item = &Arc<dyn Folder>> {
         self.listing.iter().filter_map(|listed| match listed {
-            Listed::All(folder) => Some(folder),
-            Listed::One(..) => None,
+            ListingPart::All(folder) => Some(folder),
+            ListingPart::One(..) => None,
         })
     }
 }
@@ -260,11 +260,11 @@ impl Folder for FixedFolder {
         };
         for listed in &self.listing {
             match listed {
-                Listed::One(entry, _) => {
+                ListingPart::One(entry, _) => {
                     is_listed.insert(&entry.name);
                     add(&entry.name);
                 }
-                Listed::All(folder) => folder.known_paths().iter().for_each(|name| add(name)),
+                ListingPart::All(folder) => folder.known_paths().iter().for_each(|name| add(name)),
             }
         }
         let mut others: Vec<&String> = self.nodes.keys().filter(|name| !is_listed.contains(name)).collect();
@@ -277,9 +277,9 @@ impl Folder for FixedFolder {
         let mut entries = Vec::new();
         for listed in &self.listing {
             match listed {
-                Listed::One(entry, listing) if listing.is_listed() => entries.push(entry.clone()),
-                Listed::One(..) => {}
-                Listed::All(folder) => entries.append(&mut folder.list()?),
+                ListingPart::One(entry, listing) if listing.is_listed() => entries.push(entry.clone()),
+                ListingPart::One(..) => {}
+                ListingPart::All(folder) => entries.append(&mut folder.list()?),
             }
         }
         Ok(entries)
@@ -295,12 +295,12 @@ impl Folder for FixedFolder {
     }
 
     fn known_bytes(&self) -> u64 {
-        let known = |listed: &Listed| match listed {
-            Listed::One(entry, listing) if listing.is_listed() => {
+        let known = |listed: &ListingPart| match listed {
+            ListingPart::One(entry, listing) if listing.is_listed() => {
                 self.nodes.get(&entry.name).map_or(0, Node::known_bytes)
             }
-            Listed::One(..) => 0,
-            Listed::All(folder) => folder.known_bytes(),
+            ListingPart::One(..) => 0,
+            ListingPart::All(folder) => folder.known_bytes(),
         };
         self.listing.iter().map(known).fold(0, u64::saturating_add)
     }

@@ -28,7 +28,7 @@ pub struct FolderBuilder {
     notes: Vec<FileNote>,
 }
 
-/// What the files of a folder have in common.
+/// The place of a folder's files: its time, its path and the views that it lists.
 #[derive(Clone)]
 pub struct FolderPlace {
     modified: SystemTime,
@@ -40,7 +40,7 @@ pub struct FolderPlace {
     shown: ShownViews,
 }
 
-/// What the texts that describe a folder say about it.
+/// A statement of README.txt and schema.json about files of a folder.
 #[derive(Clone)]
 pub enum FileNote {
     File(FileFacts),

@@ -27,7 +27,7 @@ pub struct View {
     pub media_type: &'static str,
     /// The content of its files, and the programs that read them.
     pub reader: &'static str,
-    /// What the view's files cannot hold; the manual prints it.
+    /// The data that the view's files cannot hold, in words for the manual.
     pub lacks: &'static str,
     /// The task that README.txt recommends the view for, if any.
     pub job: Option<Job>,

@@ -30,7 +30,7 @@ pub struct BandedMatrix {
     pub values: Arc<dyn Content>,
     /// The bytes of a value.
     pub value_size: usize,
-    /// Where the pass is cut.
+    /// The cells at which the pass is divided into parts.
     pub cuts: Cuts,
 }
 
@@ -89,7 +89,7 @@ fn take<'o>(from: &mut &'o mut [u8], cells: u64, size: usize) -> Result<&'o mut 
     own.ok_or_else(|| Error::internal("wanted cells without memory"))
 }
 
-/// Where the cells of a row belong in the output.
+/// The place of a row's cells in the output.
 #[derive(Clone, Copy)]
 struct RowPlace {
     first: usize,
@@ -98,7 +98,7 @@ struct RowPlace {
 }
 
 /// Cells that are copied.
-struct CellCopy {
+struct BandCopy {
     /// The number of the first of them among the cells that are read, and in the output.
     from: usize,
     to: usize,
@@ -118,7 +118,7 @@ struct BandPass<'p> {
     /// The stored cells that are read next, where their part ends at the latest, and what is copied from them.
     part: Range<u64>,
     end_of_part: u64,
-    copies: Vec<CellCopy>,
+    copies: Vec<BandCopy>,
     cells: Vec<u8>,
 }
 
@@ -176,7 +176,7 @@ impl<'p> BandPass<'p> {
             let end = cells.end.min(self.end_of_part);
             let count = (end - cells.start) as usize;
             let from = (cells.start - self.part.start) as usize;
-            self.copies.push(CellCopy { from, to, count, begins_row: to == own.first });
+            self.copies.push(BandCopy { from, to, count, begins_row: to == own.first });
             self.part.end = end;
             (to, cells.start) = (to + count, end);
         }
@@ -193,7 +193,7 @@ impl<'p> BandPass<'p> {
         memory::resize(&mut self.cells, count.saturating_mul(8), "columns of a matrix")?;
         self.matrix.columns.read_once(self.part.start * 8, &mut self.cells)?;
         let (columns, _) = self.cells.as_chunks::<8>();
-        for CellCopy { from, to, count, begins_row } in &self.copies {
+        for BandCopy { from, to, count, begins_row } in &self.copies {
             let columns = columns.get(*from..*from + count).ok_or_else(out_of_order)?;
             // Each has to be greater than the one before it in the row.
             let checked = if *begins_row { *to } else { to - 1 };
@@ -209,7 +209,7 @@ impl<'p> BandPass<'p> {
         }
         memory::resize(&mut self.cells, count.saturating_mul(value_size), "values of a matrix")?;
         self.matrix.values.read_once(self.part.start * value_size as u64, &mut self.cells)?;
-        for CellCopy { from, to, count, .. } in &self.copies {
+        for BandCopy { from, to, count, .. } in &self.copies {
             let [from, to, count] = [from, to, count].map(|number| number * value_size);
             let out = self.values.get_mut(to..to + count).ok_or_else(out_of_order)?;
             out.copy_from_slice(self.cells.get(from..from + count).ok_or_else(out_of_order)?);

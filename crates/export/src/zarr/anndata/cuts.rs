@@ -1,12 +1,12 @@
-//! Where a pass over stored cells is cut into parts.
+//! The cells at which a pass over stored cells is divided into parts.
 
 use std::ops::Range;
 
 /// Number of cells of a part. Their coordinates and values stay in a core's cache.
 pub const CELLS_OF_A_PART: u64 = 1 << 17;
 
-/// Where a pass over stored cells is cut: into whole tiles, or if these are larger than a part, into whole chunks, because a
-/// part that ends within a chunk has it decoded beside the part.
+/// The cells at which a pass over stored cells is divided into parts: each part has whole tiles, or whole chunks of a tile
+/// that is larger than a part. A chunk of which a part has only some cells is decoded for them and for the next part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cuts {
     /// The first cells of fragments, ascending; tiles are counted from these.

@@ -114,7 +114,7 @@ pub struct RowStarts {
     saved: Option<SavedStarts>,
     /// Number of rows of the matrix.
     count: u64,
-    /// Where the pass over all cells is cut.
+    /// The cells at which the pass over all cells is divided into parts.
     cuts: Cuts,
     /// The most bytes that the runs of all cells may take to be held.
     most_runs: usize,
@@ -136,8 +136,8 @@ impl RowStarts {
         fits.then(|| RowStarts { rows, order, saved, count, cuts, most_runs: 0, counted })
     }
 
-    /// Sets where the pass over all cells is cut, and up to how many bytes the runs that it finds are held: then nobody has
-    /// to decode the rows of cells again.
+    /// Sets the parts of the pass over all cells, and how many bytes of the runs that it finds are kept: readers of kept runs
+    /// do not decode the rows of cells again.
     pub fn cut_at(self, cuts: Cuts, most_runs: usize) -> Self {
         RowStarts { cuts, most_runs, ..self }
     }

@@ -1,4 +1,4 @@
-//! What stays in memory of a fragment's metadata; the kinds of files of a field; and the end of the metadata file, as
+//! The part of a fragment's metadata that stays in memory; the kinds of files of a field; and the end of the metadata file, as
 //! read together with the footer.
 
 use std::sync::Arc;

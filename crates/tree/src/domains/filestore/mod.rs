@@ -10,13 +10,13 @@ use std::time::SystemTime;
 use tilefs_export::number;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::ArraySchema;
-use tilefs_format::text;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Array, Metadata};
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, Subarray};
 use crate::domains::Domain;
+use crate::fields::meta;
 use crate::node::lazy::LazyFile;
 use crate::node::names::escape;
 use crate::views::builder::FolderBuilder;
@@ -84,10 +84,7 @@ fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {
 /// Returns the file's own name without folders; `contents` with the file's extension if no name is stored. TileDB's
 /// library stores the name and its extension apart, and as the extension of a name without one the path of the file.
 fn file_name(metadata: &Metadata) -> String {
-    let stored = |key: &str| {
-        let value = metadata.get(key)?;
-        text::decode(value.datatype, value.bytes()?).filter(|text| !text.is_empty())
-    };
+    let stored = |key: &str| meta::text_value(metadata, key).filter(|text| !text.is_empty());
     let name = stored("original_file_name");
     let last = name.as_deref().and_then(|name| name.trim_end_matches('/').rsplit('/').next());
     let last = last.filter(|last| !last.is_empty()).unwrap_or(CONTENTS);

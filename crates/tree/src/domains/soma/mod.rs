@@ -30,7 +30,6 @@ use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
-use tilefs_format::text;
 use tilefs_reader::array::{Array, Metadata};
 use tilefs_select::Addressing;
 
@@ -69,8 +68,7 @@ const CELLS_OF_A_REMOTE_PART: u64 = 1 << 20;
 
 /// Returns the type of an object (`SOMAExperiment`) from its metadata.
 pub fn object_type(metadata: &Metadata) -> Option<String> {
-    let value = metadata.get(TYPE_KEY)?;
-    Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
+    meta::text_value(metadata, TYPE_KEY)
 }
 
 /// The AnnData type of an array.
@@ -186,9 +184,7 @@ fn position(schema: &ArraySchema, name: &str) -> Option<usize> {
 }
 
 fn index_name(metadata: &Metadata) -> Option<String> {
-    let value = metadata.get(INDEX_KEY)?;
-    let stored = text::decode(value.datatype, value.bytes()?)?;
-    serde_json::from_str::<Option<String>>(&stored).ok()?
+    serde_json::from_str::<Option<String>>(&meta::text_value(metadata, INDEX_KEY)?).ok()?
 }
 
 fn number_at(numbers: &Arc<dyn Content>, row: u64) -> Result<i64> {
@@ -359,7 +355,7 @@ struct BandedCells {
     /// The same cells in another order, from which the starts of rows are counted instead.
     counted: Option<SparseSubarray>,
     order: CellOrder,
-    /// Where a pass over them is cut.
+    /// The cells at which a pass over them is divided into parts.
     cuts: Cuts,
 }
 
@@ -386,7 +382,7 @@ fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -
     })
 }
 
-/// Returns where a pass over an array's stored cells is cut, of which the fragments begin at `firsts`.
+/// Returns the cells at which a pass over an array's stored cells is divided; its fragments begin at `firsts`.
 fn cuts_of(array: &Array, firsts: Vec<u64>) -> Cuts {
     // Each part of a remote array should be worth its request.
     let most = if array.is_remote() { CELLS_OF_A_REMOTE_PART } else { CELLS_OF_A_PART };

@@ -10,6 +10,7 @@
 //!
 //! Source: the output of spatialdata 0.7, and `tiledbsoma.io.spatial` 2.3.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -18,7 +19,6 @@ use tilefs_export::pyramid::Pyramid;
 use tilefs_export::zarr::{self, LEFT_OUT, ZarrVersion};
 use tilefs_export::{FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::error::Result;
-use tilefs_format::text;
 use tilefs_reader::Object;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::group::Group;
@@ -49,6 +49,8 @@ const SPACE: &str = "soma_coordinate_space";
 /// The version of the store, and those of its images, shapes, points and tables.
 const OF_STORE: &str = "0.2";
 const OF_IMAGES: &str = "0.5-dev-spatialdata";
+/// The version of the attributes of an image, which is another one than that of its OME-Zarr.
+const OF_IMAGE_ATTRIBUTES: &str = "0.3";
 const OF_SHAPES: &str = "0.3";
 const OF_POINTS: &str = "0.2";
 const OF_TABLES: &str = "0.2";
@@ -63,7 +65,7 @@ const MAX_CHANNELS: f64 = 4096.0;
 pub fn spatial_store(experiment: &ShownGroup) -> Result<FixedFolder> {
     let ShownGroup { group, modified, .. } = experiment;
     let mut store =
-        Store { members: (experiment.members)(), modified: *modified, found: Vec::new(), left_out: Vec::new() };
+        SpatialStore { members: (experiment.members)(), modified: *modified, found: Vec::new(), left_out: Vec::new() };
     if let Some(Object::Group(scenes)) = member(group, SCENES)? {
         for (name, real_name) in names(&scenes)? {
             store.add_scene(&scenes, &name, &real_name)?;
@@ -131,7 +133,7 @@ struct SceneMember<'a> {
 }
 
 /// A store that is being made.
-struct Store {
+struct SpatialStore {
     /// The folder of the experiment's members.
     members: Arc<dyn Folder>,
     modified: SystemTime,
@@ -139,7 +141,7 @@ struct Store {
     left_out: Vec<(String, String)>,
 }
 
-impl Store {
+impl SpatialStore {
     fn add_scene(&mut self, scenes: &Group, name: &str, real_name: &str) -> Result<()> {
         let path = format!("{SCENES}/{name}");
         let opened = reasoned(member(scenes, name).map(Ok))?;
@@ -174,7 +176,7 @@ impl Store {
                 scene,
                 path: format!("{path}/{name}"),
                 key: format!("{prefix}_{real_name}"),
-                transform: text_of(&metadata, &format!("soma_scene_registry_{real_name}")),
+                transform: meta::text_value(&metadata, &format!("soma_scene_registry_{real_name}")),
             };
             let made = member(collection, &name).and_then(|object| self.element(&element, object.as_ref()));
             match reasoned(made)? {
@@ -219,8 +221,8 @@ impl Store {
         };
         let (part, encoding, version, file) = match metadata.get("soma_geometry") {
             None => (Part::Point, "ngff:points", OF_POINTS, "points.parquet"),
-            Some(_) if text_of(metadata, "soma_geometry_type").as_deref() != Some("radius") => {
-                return reason("its points are neither points nor circles");
+            Some(_) if meta::text_value(metadata, "soma_geometry_type").as_deref() != Some("radius") => {
+                return reason("its geometries are neither points nor circles");
             }
             Some(_) => (Part::Shape, "ngff:shapes", OF_SHAPES, "shapes.parquet"),
         };
@@ -265,7 +267,7 @@ impl Store {
             image.insert("version".to_owned(), json!(OF_IMAGES));
             image.entry("omero").or_insert_with(|| json!({"channels": channels}));
         }
-        group.attributes.insert("spatialdata_attrs".to_owned(), json!({"version": "0.3"}));
+        group.attributes.insert("spatialdata_attrs".to_owned(), json!({"version": OF_IMAGE_ATTRIBUTES}));
         let Some(Node::Folder(levels)) = find(&self.members, &format!("{}/zarr", element.path))? else {
             return reason("it has no zarr/");
         };
@@ -359,13 +361,8 @@ fn names(group: &Group) -> Result<Vec<(String, String)>> {
 
 /// Returns the names of the axes of a space.
 fn axes(metadata: &Metadata) -> Option<Vec<String>> {
-    let space: Value = serde_json::from_str(&text_of(metadata, SPACE)?).ok()?;
+    let space: Value = serde_json::from_str(&meta::text_value(metadata, SPACE)?).ok()?;
     space.as_array()?.iter().map(|axis| Some(axis.get("name")?.as_str()?.to_owned())).collect()
-}
-
-fn text_of(metadata: &Metadata, key: &str) -> Option<String> {
-    let value = metadata.get(key)?;
-    Some(text::decode(value.datatype, value.bytes()?)?.into_owned())
 }
 
 /// Returns the node at a path.
@@ -381,6 +378,6 @@ fn find(folder: &Arc<dyn Folder>, path: &str) -> Result<Option<Node>> {
     Ok(Some(node))
 }
 
-fn reason<T>(text: impl Into<std::borrow::Cow<'static, str>>) -> Result<FormatResult<T>> {
+fn reason<T>(text: impl Into<Cow<'static, str>>) -> Result<FormatResult<T>> {
     Ok(Err(Unrepresentable::new(text)))
 }
