@@ -17,13 +17,13 @@ use super::file::{DatasetValues, Hdf5};
 use super::tree::{heap_plan, unsupported};
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
-use crate::zarr::{Array, Group, LEFT_OUT, Node, WholeElements};
+use crate::zarr::{LEFT_OUT, WholeElements, ZarrArray, ZarrGroup, ZarrNode};
 
 /// Returns the `.h5ad` file of annotated data. The layout only needs the offsets of all texts.
 ///
 /// # Errors
 /// Fails if offsets of texts cannot be read, or if HDF5 cannot hold the data.
-pub fn annotated_data(group: &Group) -> Result<Arc<dyn Content>> {
+pub fn annotated_data(group: &ZarrGroup) -> Result<Arc<dyn Content>> {
     let mut builder = AnnotatedBuilder { tree: Tree::new(), values: vec![None] };
     builder.group(ObjectId::ROOT, group)?;
     let layout = Layout::build(builder.tree).map_err(unsupported)?;
@@ -38,7 +38,7 @@ struct AnnotatedBuilder {
 
 impl AnnotatedBuilder {
     /// Adds the attributes and members of a group.
-    fn group(&mut self, object: ObjectId, group: &Group) -> Result<()> {
+    fn group(&mut self, object: ObjectId, group: &ZarrGroup) -> Result<()> {
         let mut attributes = group.attributes.clone();
         let mut left_out =
             attributes.remove(LEFT_OUT).and_then(|reasons| reasons.as_object().cloned()).unwrap_or_default();
@@ -61,18 +61,18 @@ impl AnnotatedBuilder {
         }
         for (name, member) in members {
             match member {
-                Node::Group(inner) => {
+                ZarrNode::Group(inner) => {
                     let added = self.tree.group(object, name).map_err(unsupported)?;
                     self.values.push(None);
                     self.group(added, inner)?;
                 }
-                Node::Array(array) => self.dataset(object, name, array)?,
+                ZarrNode::Array(array) => self.dataset(object, name, array)?,
             }
         }
         Ok(())
     }
 
-    fn dataset(&mut self, parent: ObjectId, name: &str, array: &Array) -> Result<()> {
+    fn dataset(&mut self, parent: ObjectId, name: &str, array: &ZarrArray) -> Result<()> {
         let datatype = datatype(array.data_type())?;
         let space = match array.shape() {
             [] => Dataspace::Scalar,
@@ -94,10 +94,10 @@ impl AnnotatedBuilder {
 
 /// Checks that HDF5 has types for everything in an element. A mapping or data frame may lack some members; any other
 /// group is one value in several arrays and needs all of them.
-fn types_of(node: &Node) -> FormatResult<()> {
+fn types_of(node: &ZarrNode) -> FormatResult<()> {
     match node {
-        Node::Array(array) => datatype(array.data_type()).map(drop),
-        Node::Group(group) => match group.attributes.get("encoding-type").and_then(Value::as_str) {
+        ZarrNode::Array(array) => datatype(array.data_type()).map(drop),
+        ZarrNode::Group(group) => match group.attributes.get("encoding-type").and_then(Value::as_str) {
             // A group without an encoding has those columns of a data frame whose names begin with its name and a slash.
             Some("dataframe" | "dict" | "raw") | None => Ok(()),
             _ => group.members.iter().try_for_each(|(_, member)| types_of(member)),
@@ -106,10 +106,10 @@ fn types_of(node: &Node) -> FormatResult<()> {
 }
 
 /// Returns whether HDF5 has types for the column of this name, whose slashes may separate names of groups.
-fn has_column(group: &Group, path: &str) -> bool {
+fn has_column(group: &ZarrGroup, path: &str) -> bool {
     group.members.iter().any(|(name, member)| match (member, path.strip_prefix(name.as_str())) {
         (_, Some("")) => types_of(member).is_ok(),
-        (Node::Group(inner), Some(rest)) => rest.strip_prefix('/').is_some_and(|rest| has_column(inner, rest)),
+        (ZarrNode::Group(inner), Some(rest)) => rest.strip_prefix('/').is_some_and(|rest| has_column(inner, rest)),
         _ => false,
     })
 }

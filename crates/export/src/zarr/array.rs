@@ -20,7 +20,7 @@ pub type Attributes = Map<String, Value>;
 type CellsOf = Box<dyn Fn(&IndexBox) -> Result<Column> + Send + Sync>;
 
 /// An array: the contents of its `zarr.json`, and its chunks.
-pub struct Array {
+pub struct ZarrArray {
     pub(super) shape: Vec<u64>,
     /// The lengths of a chunk, as many as `shape` has.
     pub(super) chunk: Vec<u64>,
@@ -46,7 +46,7 @@ pub(super) enum Marks {
     Null,
 }
 
-impl Array {
+impl ZarrArray {
     /// Creates the array of the values of a column; `null` replaces null cells.
     pub(super) fn of_values(
         column: &Arc<dyn Boxes>,
@@ -94,7 +94,7 @@ impl Array {
             shape.push(values);
             chunk.push(values.max(1));
         }
-        Array { shape, chunk, kind, attributes, dimensions, cells: Box::new(cells) }
+        ZarrArray { shape, chunk, kind, attributes, dimensions, cells: Box::new(cells) }
     }
 
     /// Returns its attributes.
@@ -115,7 +115,7 @@ impl Array {
     /// Returns all elements in row-major order, without chunks.
     ///
     /// # Errors
-    /// As [`Array::chunk`].
+    /// As [`ZarrArray::chunk`].
     pub fn elements(&self) -> Result<WholeElements> {
         let shape = self.cell_axes(&self.shape);
         let all = IndexBox { first: vec![0; shape.len()], count: shape.to_vec() };

@@ -1,6 +1,6 @@
 //! The files that describe groups and arrays, in each version of the format.
 
-use super::node::{METADATA, Node};
+use super::node::{METADATA, ZarrNode};
 use super::{json, second};
 
 /// A version of the format. Both versions describe the same chunks, in different files.
@@ -22,13 +22,13 @@ impl ZarrVersion {
     }
 }
 
-impl Node {
+impl ZarrNode {
     /// Returns the names of the files that describe it.
     pub fn files(&self, version: ZarrVersion) -> &'static [&'static str] {
         match (version, self) {
             (ZarrVersion::Third, _) => &[METADATA],
-            (ZarrVersion::Second, Node::Array(_)) => &[second::ARRAY, second::ATTRIBUTES],
-            (ZarrVersion::Second, Node::Group(_)) => &[second::GROUP, second::ATTRIBUTES, second::CONSOLIDATED],
+            (ZarrVersion::Second, ZarrNode::Array(_)) => &[second::ARRAY, second::ATTRIBUTES],
+            (ZarrVersion::Second, ZarrNode::Group(_)) => &[second::GROUP, second::ATTRIBUTES, second::CONSOLIDATED],
         }
     }
 

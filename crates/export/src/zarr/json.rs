@@ -4,15 +4,15 @@ use serde_json::{Map, Value, json};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::text as texts;
 
-use super::array::Array;
-use super::node::{Group, Node};
+use super::array::ZarrArray;
+use super::node::{ZarrGroup, ZarrNode};
 use super::numbers::number;
 use crate::column::Metadatum;
 
 /// Returns the text of a group's or an array's `zarr.json`; that of a group contains the metadata of all its members.
-pub fn text(node: &Node) -> String {
+pub fn text(node: &ZarrNode) -> String {
     let mut value = own(node);
-    if let Node::Group(group) = node {
+    if let ZarrNode::Group(group) = node {
         let mut all = Map::new();
         members(group, "", &mut all);
         value["consolidated_metadata"] = json!({"kind": "inline", "must_understand": false, "metadata": all});
@@ -21,7 +21,7 @@ pub fn text(node: &Node) -> String {
 }
 
 /// Returns the text of a group's or an array's `zarr.json`, without the metadata of members.
-pub fn own_text(node: &Node) -> String {
+pub fn own_text(node: &ZarrNode) -> String {
     pretty(&own(node))
 }
 
@@ -32,25 +32,25 @@ pub fn pretty(value: &Value) -> String {
     text
 }
 
-fn members(group: &Group, prefix: &str, all: &mut Map<String, Value>) {
+fn members(group: &ZarrGroup, prefix: &str, all: &mut Map<String, Value>) {
     for (name, member) in &group.members {
         let path = format!("{prefix}{name}");
         let prefix = format!("{path}/");
         all.insert(path, own(member));
-        if let Node::Group(inner) = member {
+        if let ZarrNode::Group(inner) = member {
             members(inner, &prefix, all);
         }
     }
 }
 
-fn own(node: &Node) -> Value {
+fn own(node: &ZarrNode) -> Value {
     match node {
-        Node::Group(group) => json!({"zarr_format": 3, "node_type": "group", "attributes": group.attributes}),
-        Node::Array(array) => of_array(array),
+        ZarrNode::Group(group) => json!({"zarr_format": 3, "node_type": "group", "attributes": group.attributes}),
+        ZarrNode::Array(array) => of_array(array),
     }
 }
 
-fn of_array(array: &Array) -> Value {
+fn of_array(array: &ZarrArray) -> Value {
     json!({
         "zarr_format": 3,
         "node_type": "array",

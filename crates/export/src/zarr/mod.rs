@@ -40,9 +40,9 @@ use crate::column::dataset::Dataset;
 use crate::column::{Field, FormatResult, Metadatum};
 use crate::pyramid::Pyramid;
 
-pub use array::Array;
+pub use array::ZarrArray;
 pub use files::ZarrVersion;
-pub use node::{Group, LEFT_OUT, METADATA, Node};
+pub use node::{LEFT_OUT, METADATA, ZarrGroup, ZarrNode};
 pub use types::WholeElements;
 
 /// The folder of an array's chunks; for an array without axes, the chunk itself.
@@ -54,12 +54,12 @@ pub fn check(field: &Field) -> FormatResult<()> {
 }
 
 /// Returns the group of an array. Columns that Zarr cannot hold are omitted.
-pub fn zarr(columns: &BoxedColumns) -> Group {
+pub fn zarr(columns: &BoxedColumns) -> ZarrGroup {
     variables::group(columns)
 }
 
 /// Returns the group of variables that share dimensions. Its attributes contain nothing beyond the dataset's metadata.
-pub fn zarr_of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
+pub fn zarr_of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> ZarrGroup {
     variables::of_dataset(dataset)
 }
 
@@ -70,9 +70,9 @@ pub fn is_ngff(metadata: &[Metadatum]) -> bool {
 
 /// Returns the group of a TileDB group without its members: its metadata and, for an image pyramid, the OME-NGFF
 /// metadata. `left_out` names a form of the group that is missing, with the reason.
-pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> Group {
+pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> ZarrGroup {
     let attributes = metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
-    let mut group = Group { attributes, members: Vec::new() };
+    let mut group = ZarrGroup { attributes, members: Vec::new() };
     match Pyramid::of(metadata).map(|pyramid| ngff::ome(&pyramid)) {
         Some(Ok(ome)) => drop(group.attributes.insert("ome".to_owned(), ome)),
         Some(Err(reason)) => group.leave_out("ome", reason.to_string()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::array::{Array, Attributes};
+use super::array::{Attributes, ZarrArray};
 
 /// The name of the file that describes an array or group.
 pub const METADATA: &str = "zarr.json";
@@ -12,23 +12,23 @@ pub const LEFT_OUT: &str = "left_out";
 
 /// A group or an array.
 #[derive(Clone)]
-pub enum Node {
+pub enum ZarrNode {
     /// A group.
-    Group(Arc<Group>),
+    Group(Arc<ZarrGroup>),
     /// An array.
-    Array(Arc<Array>),
+    Array(Arc<ZarrArray>),
 }
 
 /// A group: attributes, and members by name.
 #[derive(Default)]
-pub struct Group {
+pub struct ZarrGroup {
     /// The user's attributes.
     pub attributes: Attributes,
     /// The members of the group, by name.
-    pub members: Vec<(String, Node)>,
+    pub members: Vec<(String, ZarrNode)>,
 }
 
-impl Group {
+impl ZarrGroup {
     /// Records why something is missing.
     pub fn leave_out(&mut self, what: &str, reason: String) {
         let reasons = self.attributes.entry(LEFT_OUT).or_insert_with(|| Attributes::new().into());

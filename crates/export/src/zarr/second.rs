@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use tilefs_format::datatype::{Datatype, Kind};
 
 use super::json::pretty;
-use super::node::Node;
+use super::node::ZarrNode;
 use super::numbers::number;
 use super::types::ZarrType;
 
@@ -36,7 +36,7 @@ pub const CONSOLIDATED: &str = ".zmetadata";
 pub const ONLY_CHUNK: &str = "0";
 
 /// Returns the text of a file that describes a group or an array.
-pub(super) fn text(node: &Node, file: &str) -> String {
+pub(super) fn text(node: &ZarrNode, file: &str) -> String {
     pretty(&match file {
         ATTRIBUTES => attributes(node),
         CONSOLIDATED => {
@@ -49,10 +49,10 @@ pub(super) fn text(node: &Node, file: &str) -> String {
 }
 
 /// Adds the metadata of a group or an array and of all its members, by the paths of the files.
-fn add(node: &Node, folder: &str, all: &mut Map<String, Value>) {
+fn add(node: &ZarrNode, folder: &str, all: &mut Map<String, Value>) {
     let (file, members) = match node {
-        Node::Group(group) => (GROUP, group.members.as_slice()),
-        Node::Array(_) => (ARRAY, [].as_slice()),
+        ZarrNode::Group(group) => (GROUP, group.members.as_slice()),
+        ZarrNode::Array(_) => (ARRAY, [].as_slice()),
     };
     all.insert(format!("{folder}{file}"), own(node));
     all.insert(format!("{folder}{ATTRIBUTES}"), attributes(node));
@@ -61,8 +61,8 @@ fn add(node: &Node, folder: &str, all: &mut Map<String, Value>) {
     }
 }
 
-fn own(node: &Node) -> Value {
-    let Node::Array(array) = node else { return json!({"zarr_format": 2}) };
+fn own(node: &ZarrNode) -> Value {
+    let ZarrNode::Array(array) = node else { return json!({"zarr_format": 2}) };
     let kind = &array.kind;
     json!({
         "zarr_format": 2,
@@ -77,14 +77,14 @@ fn own(node: &Node) -> Value {
     })
 }
 
-fn attributes(node: &Node) -> Value {
+fn attributes(node: &ZarrNode) -> Value {
     let mut attributes;
     match node {
-        Node::Group(group) => {
+        ZarrNode::Group(group) => {
             attributes = group.attributes.clone();
             lift_pictures(&mut attributes);
         }
-        Node::Array(array) => {
+        ZarrNode::Array(array) => {
             attributes = array.attributes.clone();
             attributes.remove(FILL_VALUE);
             attributes.insert("_ARRAY_DIMENSIONS".to_owned(), array.dimensions.as_slice().into());
@@ -140,17 +140,17 @@ mod tests {
 
     use super::*;
     use crate::column::{Column, Field};
-    use crate::zarr::array::{Array, ArrayLayout, Attributes};
-    use crate::zarr::node::Group;
+    use crate::zarr::array::{ArrayLayout, Attributes, ZarrArray};
+    use crate::zarr::node::ZarrGroup;
 
-    fn array(kind: ZarrType, attributes: Value) -> Node {
+    fn array(kind: ZarrType, attributes: Value) -> ZarrNode {
         let attributes = attributes.as_object().cloned().unwrap();
         let layout = ArrayLayout { chunk: vec![2], dimensions: vec!["x".to_owned()], attributes };
         let none = |_: &_| Ok(Column::fixed(Field::new("v", Datatype::Int8), vec![0], Arc::new(Vec::new())));
-        Node::Array(Arc::new(Array::new(vec![5], kind, layout, none)))
+        ZarrNode::Array(Arc::new(ZarrArray::new(vec![5], kind, layout, none)))
     }
 
-    fn file(node: &Node, name: &str) -> Value {
+    fn file(node: &ZarrNode, name: &str) -> Value {
         serde_json::from_str(&text(node, name)).unwrap()
     }
 
@@ -195,7 +195,7 @@ mod tests {
     fn group_contains_its_members() {
         let group = |attributes: Value, members| {
             let attributes: Attributes = attributes.as_object().cloned().unwrap();
-            Node::Group(Arc::new(Group { attributes, members }))
+            ZarrNode::Group(Arc::new(ZarrGroup { attributes, members }))
         };
         let numbers = array(ZarrType::of(&Field::new("v", Datatype::Int8)).unwrap(), json!({}));
         let members = vec![("v".to_owned(), numbers.clone()), ("g".to_owned(), group(json!({"a": 1}), Vec::new()))];

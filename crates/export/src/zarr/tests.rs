@@ -7,7 +7,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::IndexBox;
 
-use super::{Array, Group, METADATA, Node, check, zarr};
+use super::{METADATA, ZarrArray, ZarrGroup, ZarrNode, check, zarr};
 use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::testing::{assert_random_access, read_all};
@@ -55,7 +55,7 @@ fn axis(name: &str, length: u8) -> Arc<dyn Boxes> {
     Arc::new(BoxedRows::of(Column::fixed(Field::new(name, Datatype::UInt8), vec![length.into()], values), 100))
 }
 
-fn group_of(field: Field) -> Group {
+fn group_of(field: Field) -> ZarrGroup {
     let grid = Grid { field, shape: [3, 3], values: (1..=9).collect(), validity: vec![1, 1, 0, 1, 1, 1, 1, 1, 2] };
     let metadata = vec![Metadatum { key: "title".into(), datatype: Datatype::StringUtf8, value: b"t".to_vec() }];
     zarr(&BoxedColumns {
@@ -68,18 +68,18 @@ fn group_of(field: Field) -> Group {
     })
 }
 
-fn array<'g>(group: &'g Group, name: &str) -> &'g Arc<Array> {
+fn array<'g>(group: &'g ZarrGroup, name: &str) -> &'g Arc<ZarrArray> {
     match group.members.iter().find(|(known, _)| known == name) {
-        Some((_, Node::Array(array))) => array,
+        Some((_, ZarrNode::Array(array))) => array,
         _ => panic!("no array {name}"),
     }
 }
 
-fn metadata(array: &Arc<Array>) -> Value {
-    serde_json::from_str(&Node::Array(array.clone()).text(METADATA)).unwrap()
+fn metadata(array: &Arc<ZarrArray>) -> Value {
+    serde_json::from_str(&ZarrNode::Array(array.clone()).text(METADATA)).unwrap()
 }
 
-fn chunk(array: &Array, numbers: &[u64]) -> Vec<u8> {
+fn chunk(array: &ZarrArray, numbers: &[u64]) -> Vec<u8> {
     let chunk = array.chunk(numbers).unwrap().expect("there is such a chunk");
     assert_random_access(&*chunk);
     assert!(array.chunk_bytes().is_none_or(|bytes| bytes == chunk.len()));
@@ -159,7 +159,7 @@ fn labels_and_the_only_dimension_of_cells_are_coordinates() {
 #[test]
 fn the_group_has_all_metadata() {
     let group = Arc::new(group_of(Field::new("v", Datatype::UInt8)));
-    let found: Value = serde_json::from_str(&Node::Group(group.clone()).text(METADATA)).unwrap();
+    let found: Value = serde_json::from_str(&ZarrNode::Group(group.clone()).text(METADATA)).unwrap();
     assert_eq!(found["attributes"]["title"], "t");
     let all = found["consolidated_metadata"]["metadata"].as_object().unwrap();
     assert_eq!(all.keys().collect::<Vec<_>>(), ["y", "x", "v"]);

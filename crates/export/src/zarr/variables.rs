@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
 
-use super::array::{Array, ArrayLayout, Attributes, Marks, chunk_of};
+use super::array::{ArrayLayout, Attributes, Marks, ZarrArray, chunk_of};
 use super::json as texts;
-use super::node::{Group, METADATA, Node};
+use super::node::{METADATA, ZarrGroup, ZarrNode};
 use super::types::ZarrType;
 use crate::cf::names::UniqueNames;
 use crate::cf::plan::{CfColumn, CfVariables, EarthAxis, add_array, add_dataset};
@@ -23,7 +23,7 @@ use crate::geo::georeference::Georeference;
 const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;
 
 /// Returns the group of an array.
-pub fn group(columns: &BoxedColumns) -> Group {
+pub fn group(columns: &BoxedColumns) -> ZarrGroup {
     let mut builder = GroupBuilder::new(&columns.metadata);
     builder.group.attributes.entry("Conventions").or_insert_with(|| "CF-1.8".into());
     let Ok(()) = add_array(&mut builder, columns);
@@ -31,14 +31,14 @@ pub fn group(columns: &BoxedColumns) -> Group {
 }
 
 /// Returns the group of variables that share dimensions.
-pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
+pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> ZarrGroup {
     let mut builder = GroupBuilder::new(&dataset.metadata);
     let Ok(_) = add_dataset(&mut builder, dataset);
     builder.group
 }
 
 struct GroupBuilder {
-    group: Group,
+    group: ZarrGroup,
     names: UniqueNames,
     dimensions: Vec<String>,
     /// Attributes of every array over the cells.
@@ -161,8 +161,8 @@ impl CfVariables for GroupBuilder {
         let Ok(kind) = ZarrType::of(&field) else { return };
         let layout = ArrayLayout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
         let zero = move |_: &IndexBox| Ok(Column::fixed(field.clone(), Vec::new(), Arc::new(vec![0; 4])));
-        let array = Array::new(Vec::new(), kind, layout, zero);
-        self.group.members.push((name, Node::Array(Arc::new(array))));
+        let array = ZarrArray::new(Vec::new(), kind, layout, zero);
+        self.group.members.push((name, ZarrNode::Array(Arc::new(array))));
     }
 }
 
@@ -172,7 +172,7 @@ impl GroupBuilder {
         names.give(METADATA);
         let attributes =
             metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
-        let group = Group { attributes, ..Group::default() };
+        let group = ZarrGroup { attributes, ..ZarrGroup::default() };
         GroupBuilder { group, names, dimensions: Vec::new(), shared: Map::new() }
     }
 
@@ -181,7 +181,9 @@ impl GroupBuilder {
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("whether {of} has a value").into());
         let layout = ArrayLayout { chunk, dimensions: axes.to_vec(), attributes };
-        self.group.members.push((name, Node::Array(Arc::new(Array::of_validity(column, Marks::Valid, layout)))));
+        self.group
+            .members
+            .push((name, ZarrNode::Array(Arc::new(ZarrArray::of_validity(column, Marks::Valid, layout)))));
     }
 
     /// Adds all labels of an enumeration, in the order of their codes.
@@ -216,8 +218,8 @@ impl GroupBuilder {
         if kind.values.is_some() {
             dimensions.push(self.names.give(&format!("{name}_values")));
         }
-        let array = Array::of_values(column, kind, null, ArrayLayout { chunk, dimensions, attributes });
-        self.group.members.push((name, Node::Array(Arc::new(array))));
+        let array = ZarrArray::of_values(column, kind, null, ArrayLayout { chunk, dimensions, attributes });
+        self.group.members.push((name, ZarrNode::Array(Arc::new(array))));
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tilefs_export::column::computed::Notation;
-use tilefs_export::{Column, Field, FormatResult, zarr};
+use tilefs_export::zarr::ZarrGroup;
+use tilefs_export::{Column, Field, FormatResult};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_reader::array::Array;
@@ -80,5 +81,5 @@ pub struct ZarrForm {
     /// Returns the reason why the group cannot hold a field.
     pub check: fn(&Field) -> FormatResult<()>,
     /// Makes the group, or returns the reason why the array has only a plain one.
-    pub make: fn(&Arc<Array>) -> Result<FormatResult<zarr::Group>>,
+    pub make: fn(&Arc<Array>) -> Result<FormatResult<ZarrGroup>>,
 }

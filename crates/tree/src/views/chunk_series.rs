@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tilefs_export::Content;
-use tilefs_export::zarr::Array;
+use tilefs_export::zarr::ZarrArray;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
@@ -14,7 +14,7 @@ const MAX_KNOWN: usize = 16;
 
 /// The chunks of an array, in row-major order. Memory: the numbers and contents of `MAX_KNOWN` chunks.
 pub struct ChunkSeries {
-    array: Arc<Array>,
+    array: Arc<ZarrArray>,
     grid: Vec<u64>,
     history: Mutex<ReadHistory>,
 }
@@ -36,11 +36,11 @@ struct ReadChunk {
 }
 
 impl ChunkSeries {
-    pub fn new(array: Arc<Array>) -> Self {
+    pub fn new(array: Arc<ZarrArray>) -> Self {
         ChunkSeries { grid: array.grid(), array, history: Mutex::default() }
     }
 
-    pub fn array(&self) -> &Array {
+    pub fn array(&self) -> &ZarrArray {
         &self.array
     }
 
@@ -52,7 +52,7 @@ impl ChunkSeries {
     /// Returns the chunk with these numbers, one along each axis.
     ///
     /// # Errors
-    /// As for [`Array::chunk`].
+    /// As for [`ZarrArray::chunk`].
     pub fn open(self: &Arc<Self>, numbers: &[u64]) -> Result<Arc<dyn Content>> {
         let number = self.number(numbers);
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +144,7 @@ impl Content for ReadChunk {
 mod tests {
     use tilefs_export::column::boxes::{BoxedColumns, Boxes};
     use tilefs_export::column::{Column, Field};
-    use tilefs_export::zarr::{Node, zarr};
+    use tilefs_export::zarr::{ZarrNode, zarr};
     use tilefs_format::datatype::Datatype;
     use tilefs_reader::array::dense::IndexBox;
 
@@ -184,7 +184,7 @@ mod tests {
             georeference: None,
         });
         match &group.members[..] {
-            [(_, Node::Array(array))] => Arc::new(ChunkSeries::new(array.clone())),
+            [(_, ZarrNode::Array(array))] => Arc::new(ChunkSeries::new(array.clone())),
             _ => panic!("one array"),
         }
     }

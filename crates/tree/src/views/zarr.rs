@@ -9,7 +9,7 @@ use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use tilefs_export::column::planar::with_channels;
 use tilefs_export::zarr::second::{self, ONLY_CHUNK};
-use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, ZarrVersion};
+use tilefs_export::zarr::{self, CHUNKS, METADATA, ZarrArray, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
@@ -143,7 +143,7 @@ impl ZarrOfTable {
     }
 
     /// Returns the group as it would be with `rows` rows.
-    fn outline(&self, rows: u64) -> Result<zarr::Group> {
+    fn outline(&self, rows: u64) -> Result<ZarrGroup> {
         Ok(zarr::zarr(&columns_of(&self.fields, vec![rows])?))
     }
 }
@@ -157,10 +157,10 @@ impl Folder for ZarrOfTable {
         let outline = self.outline(rows)?;
         let is_member = outline.members.iter().any(|(member, _)| member == name);
         if let Some(&file) = self.version.files_of_group().iter().find(|file| **file == name) {
-            let (fields, outline) = (self.fields.clone(), zarr::Node::Group(Arc::new(outline)));
+            let (fields, outline) = (self.fields.clone(), ZarrNode::Group(Arc::new(outline)));
             let make = move || match Self::uncounted_rows(&fields)? {
                 Some(_) => Ok((outline.own_text(file), false)),
-                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None, None)?)).text(file), true)),
+                None => Ok((ZarrNode::Group(Arc::new(group(&fields, None, None)?)).text(file), true)),
             };
             return Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified(), make)))));
         }
@@ -224,7 +224,7 @@ impl Folder for UncountedMember {
 
 /// Returns the group of an array, with the reason why it is not in this form. `samples` adjacent values of a pixel have an
 /// axis of their own.
-fn group(fields: &FieldFolder, form: Option<ZarrForm>, samples: Option<u64>) -> Result<zarr::Group> {
+fn group(fields: &FieldFolder, form: Option<ZarrForm>, samples: Option<u64>) -> Result<ZarrGroup> {
     let reason = match form.map(|form| (form.make)(fields.subarray.array())).transpose()? {
         Some(Ok(group)) => return Ok(group),
         Some(Err(reason)) => Some(reason),
@@ -296,19 +296,19 @@ fn files_of_group(version: ZarrVersion) -> impl Iterator<Item = Entry> {
 }
 
 /// Returns the folder of a group, with everything in it.
-pub(crate) fn group_folder(group: &Arc<zarr::Group>, version: ZarrVersion, modified: SystemTime) -> FixedFolder {
-    let mut folder = described(&zarr::Node::Group(group.clone()), version, modified);
+pub(crate) fn group_folder(group: &Arc<ZarrGroup>, version: ZarrVersion, modified: SystemTime) -> FixedFolder {
+    let mut folder = described(&ZarrNode::Group(group.clone()), version, modified);
     for (name, member) in &group.members {
         match member {
-            zarr::Node::Group(inner) => folder.add_folder(name, group_folder(inner, version, modified)),
-            zarr::Node::Array(array) => folder.add(name, Node::Folder(array_folder(array, version, modified))),
+            ZarrNode::Group(inner) => folder.add_folder(name, group_folder(inner, version, modified)),
+            ZarrNode::Array(array) => folder.add(name, Node::Folder(array_folder(array, version, modified))),
         }
     }
     folder
 }
 
 /// Returns a folder of the files that describe a group or an array.
-fn described(node: &zarr::Node, version: ZarrVersion, modified: SystemTime) -> FixedFolder {
+fn described(node: &ZarrNode, version: ZarrVersion, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     for &file in node.files(version) {
         let node = node.clone();
@@ -317,8 +317,8 @@ fn described(node: &zarr::Node, version: ZarrVersion, modified: SystemTime) -> F
     folder
 }
 
-fn array_folder(array: &Arc<Array>, version: ZarrVersion, modified: SystemTime) -> Arc<dyn Folder> {
-    let mut files = described(&zarr::Node::Array(array.clone()), version, modified);
+fn array_folder(array: &Arc<ZarrArray>, version: ZarrVersion, modified: SystemTime) -> Arc<dyn Folder> {
+    let mut files = described(&ZarrNode::Array(array.clone()), version, modified);
     let chunks = ChunkFolder::node(&Arc::new(ChunkSeries::new(array.clone())), Vec::new(), modified);
     match (version, chunks) {
         (ZarrVersion::Second, Node::Folder(chunks)) => return Arc::new(ChunksBesideFiles { files, chunks }),
@@ -414,7 +414,7 @@ pub(crate) fn file_of_group(
         let (metadata, reason) = read()?;
         let left_out = reason.as_deref().map(|reason| (ANNOTATED, reason));
         let group = zarr::of_group(&meta::for_formats(&metadata), left_out);
-        Ok(zarr::Node::Group(Arc::new(group)).own_text(file))
+        Ok(ZarrNode::Group(Arc::new(group)).own_text(file))
     };
     Some(Node::File(Arc::new(LazyFile::text(modified, text))))
 }

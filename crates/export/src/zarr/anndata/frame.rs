@@ -14,10 +14,10 @@ use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::Converted;
-use crate::zarr::array::{Array, ArrayLayout, Attributes, Marks, chunk_of};
+use crate::zarr::array::{ArrayLayout, Attributes, Marks, ZarrArray, chunk_of};
 use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;
-use crate::zarr::{Group, LEFT_OUT, METADATA, Node};
+use crate::zarr::{LEFT_OUT, METADATA, ZarrGroup, ZarrNode};
 
 /// The attribute that names the column of row names, and the name of that column if it has none.
 const INDEX: &str = "_index";
@@ -35,7 +35,7 @@ impl FrameColumn {
     ///
     /// # Errors
     /// As for [`DataFrame::group`].
-    pub fn node(&self) -> Result<Node> {
+    pub fn node(&self) -> Result<ZarrNode> {
         node_of(&self.cells.field().name, self)
     }
 }
@@ -75,9 +75,9 @@ impl DataFrame {
     ///
     /// # Errors
     /// Fails if the validity cannot be read.
-    pub fn group(&self) -> Result<Group> {
+    pub fn group(&self) -> Result<ZarrGroup> {
         let mut builder =
-            FrameBuilder { group: Group::default(), names: UniqueNames::of_zarr(), given: HashMap::new() };
+            FrameBuilder { group: ZarrGroup::default(), names: UniqueNames::of_zarr(), given: HashMap::new() };
         builder.names.give(METADATA);
         builder.names.give(INDEX);
         let columns: Vec<&FrameColumn> =
@@ -135,7 +135,7 @@ fn has_nulls(column: &FrameColumn) -> Result<bool> {
 }
 
 struct FrameBuilder {
-    group: Group,
+    group: ZarrGroup,
     names: UniqueNames,
     /// The names of columns here, by their names in the array.
     given: HashMap<String, String>,
@@ -185,28 +185,28 @@ fn column_names<'n>(columns: impl Iterator<Item = &'n str>, names: &mut UniqueNa
 }
 
 /// Adds a node to the group in which it belongs, below `group`, and makes that group if it is missing.
-fn insert_nested(group: &mut Group, parts: &[&str], node: Node) {
+fn insert_nested(group: &mut ZarrGroup, parts: &[&str], node: ZarrNode) {
     let (part, node) = match parts {
         [] => return,
         [last] => (*last, node),
         [first, rest @ ..] => {
             let known = group.members.iter_mut().find_map(|(name, member)| match member {
-                Node::Group(inner) if name == first => Arc::get_mut(inner),
+                ZarrNode::Group(inner) if name == first => Arc::get_mut(inner),
                 _ => None,
             });
             if let Some(inner) = known {
                 return insert_nested(inner, rest, node);
             }
-            let mut inner = Group::default();
+            let mut inner = ZarrGroup::default();
             insert_nested(&mut inner, rest, node);
-            (*first, Node::Group(Arc::new(inner)))
+            (*first, ZarrNode::Group(Arc::new(inner)))
         }
     };
     group.members.push((part.to_owned(), node));
 }
 
 /// Returns a column as an array or another encoding; `name` is that of its labels.
-fn node_of(name: &str, column: &FrameColumn) -> Result<Node> {
+fn node_of(name: &str, column: &FrameColumn) -> Result<ZarrNode> {
     let nulls = has_nulls(column)?;
     let cells = &column.cells;
     let field = cells.field();
@@ -241,25 +241,26 @@ fn layout(cells: &Arc<dyn Boxes>, attributes: Attributes) -> ArrayLayout {
 }
 
 /// Returns the values alone; `null` replaces nulls.
-fn plain(cells: &Arc<dyn Boxes>, null: Option<Vec<u8>>) -> Result<Node> {
+fn plain(cells: &Arc<dyn Boxes>, null: Option<Vec<u8>>) -> Result<ZarrNode> {
     let field = cells.field();
     let kind = ZarrType::with_dates(field).map_err(|reason| Error::internal(reason.to_string()))?;
     let attributes = match field.values_per_cell {
         None => encoding("string-array", "0.2.0"),
         Some(_) => encoding_of_array(),
     };
-    Ok(Node::Array(Arc::new(Array::of_values(cells, kind, null, layout(cells, attributes)))))
+    Ok(ZarrNode::Array(Arc::new(ZarrArray::of_values(cells, kind, null, layout(cells, attributes)))))
 }
 
 /// Returns the values, and a mask of nulls.
-fn nullable(cells: &Arc<dyn Boxes>, name: &str) -> Result<Node> {
-    let mask = Array::of_validity(cells, Marks::Null, layout(cells, encoding_of_array()));
-    let members = vec![("values".to_owned(), plain(cells, None)?), ("mask".to_owned(), Node::Array(Arc::new(mask)))];
-    Ok(Node::Group(Arc::new(Group { attributes: encoding(name, "0.1.0"), members })))
+fn nullable(cells: &Arc<dyn Boxes>, name: &str) -> Result<ZarrNode> {
+    let mask = ZarrArray::of_validity(cells, Marks::Null, layout(cells, encoding_of_array()));
+    let members =
+        vec![("values".to_owned(), plain(cells, None)?), ("mask".to_owned(), ZarrNode::Array(Arc::new(mask)))];
+    Ok(ZarrNode::Group(Arc::new(ZarrGroup { attributes: encoding(name, "0.1.0"), members })))
 }
 
 /// Returns codes, of which -1 is null, and their categories.
-fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: bool) -> Result<Node> {
+fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: bool) -> Result<ZarrNode> {
     let labels_at_once = labels.cells();
     let signed = if nulls { Signed::of(cells) } else { cells.clone() };
     // For a signed integer of any width, all bytes of -1 are the same.
@@ -269,7 +270,7 @@ fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: boo
     attributes.insert("ordered".to_owned(), ordered.into());
     let members =
         vec![("codes".to_owned(), plain(&signed, null)?), ("categories".to_owned(), plain(&categories, None)?)];
-    Ok(Node::Group(Arc::new(Group { attributes, members })))
+    Ok(ZarrNode::Group(Arc::new(ZarrGroup { attributes, members })))
 }
 
 /// Codes as signed integers, which can represent -1.

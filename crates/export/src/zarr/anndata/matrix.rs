@@ -17,9 +17,9 @@ use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
-use crate::zarr::array::{Array, ArrayLayout, chunk_of};
+use crate::zarr::array::{ArrayLayout, ZarrArray, chunk_of};
 use crate::zarr::types::ZarrType;
-use crate::zarr::{Group, Node};
+use crate::zarr::{ZarrGroup, ZarrNode};
 
 /// The coordinate by which the cells of a matrix are sorted, and which is therefore only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,18 +53,18 @@ impl CompressedMatrix {
     ///
     /// # Errors
     /// [`Unrepresentable`](crate::Unrepresentable) for values that have no type in Zarr.
-    pub fn group(self) -> FormatResult<Group> {
+    pub fn group(self) -> FormatResult<ZarrGroup> {
         let name = match self.compressed {
             Compressed::Rows => "csr_matrix",
             Compressed::Columns => "csc_matrix",
         };
-        let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<Node> {
+        let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<ZarrNode> {
             let kind = ZarrType::of(&column.field)?;
             column.check()?;
             let rows: Arc<dyn Boxes> = Arc::new(BoxedRows::of(column, cells));
             let (dimensions, attributes) = (vec![dimension.to_owned()], encoding_of_array());
             let layout = ArrayLayout { chunk: chunk_of(&rows), dimensions, attributes };
-            Ok(Node::Array(Arc::new(Array::of_values(&rows, kind, None, layout))))
+            Ok(ZarrNode::Array(Arc::new(ZarrArray::of_values(&rows, kind, None, layout))))
         };
         let (indices, indptr) = (self.indices(), self.indptr());
         let members = vec![
@@ -74,7 +74,7 @@ impl CompressedMatrix {
         ];
         let mut attributes = encoding(name, "0.1.0");
         attributes.insert("shape".to_owned(), self.shape.to_vec().into());
-        Ok(Group { attributes, members })
+        Ok(ZarrGroup { attributes, members })
     }
 
     /// Reads the other coordinate and the value of cells whose numbers are given, range after range: of whole rows, or of
@@ -163,7 +163,7 @@ pub fn starts_of(coordinates: Arc<dyn Content>, length: u64) -> Arc<dyn Content>
 ///
 /// # Errors
 /// [`Unrepresentable`](crate::Unrepresentable) for values that have no type in Zarr.
-pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
+pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<ZarrNode> {
     let kind = ZarrType::of(&values.field)?;
     values.check()?;
     let size = kind.cell_size().unwrap_or(1);
@@ -180,18 +180,18 @@ pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
     };
     let dimensions = vec!["rows".to_owned(), "columns".to_owned()];
     let layout = ArrayLayout { chunk, dimensions, attributes: encoding_of_array() };
-    Ok(Node::Array(Arc::new(Array::new(shape.to_vec(), kind, layout, cells))))
+    Ok(ZarrNode::Array(Arc::new(ZarrArray::new(shape.to_vec(), kind, layout, cells))))
 }
 
 /// Returns the values of a dense array, whose chunks are its tiles.
 ///
 /// # Errors
 /// [`Unrepresentable`](crate::Unrepresentable) for values that have no type in Zarr.
-pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<Node> {
+pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<ZarrNode> {
     let kind = ZarrType::of(values.field())?;
     let dimensions = (0..values.shape().len()).map(|axis| format!("axis_{axis}")).collect();
     let layout = ArrayLayout { chunk: chunk_of(values), dimensions, attributes: encoding_of_array() };
-    Ok(Node::Array(Arc::new(Array::of_values(values, kind, None, layout))))
+    Ok(ZarrNode::Array(Arc::new(ZarrArray::of_values(values, kind, None, layout))))
 }
 
 /// Numbers per chunk of `indptr`; each chunk is computed on its own.

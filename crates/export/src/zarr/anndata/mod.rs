@@ -17,7 +17,7 @@ mod stretches;
 mod unstructured;
 
 use super::array::Attributes;
-use super::{Group, METADATA, Node};
+use super::{METADATA, ZarrGroup, ZarrNode};
 use crate::cf::names::UniqueNames;
 
 pub use banded_matrix::BandedMatrix;
@@ -48,18 +48,18 @@ fn encoding_of_array() -> Attributes {
 
 /// Returns annotated data: observations, variables and their matrices under AnnData's names (`X`, `obs`, `layers`,
 /// ...). `left_out` has the names of omitted members, with the reasons.
-pub fn annotated_data(members: Vec<(String, Node)>, left_out: Vec<(String, String)>) -> Group {
-    let mut group = Group { attributes: encoding("anndata", "0.1.0"), members };
+pub fn annotated_data(members: Vec<(String, ZarrNode)>, left_out: Vec<(String, String)>) -> ZarrGroup {
+    let mut group = ZarrGroup { attributes: encoding("anndata", "0.1.0"), members };
     left_out.into_iter().for_each(|(name, reason)| group.leave_out(&name, reason));
     group
 }
 
 /// Returns a mapping of elements by name: `layers`, `obsm` and the like. A name that Zarr does not allow is changed
 /// slightly, and the attribute `left_out` contains it.
-pub fn mapping(elements: Vec<(String, Node)>) -> Group {
+pub fn mapping(elements: Vec<(String, ZarrNode)>) -> ZarrGroup {
     let mut names = UniqueNames::of_zarr();
     names.give(METADATA);
-    let mut group = Group { attributes: encoding("dict", "0.1.0"), ..Group::default() };
+    let mut group = ZarrGroup { attributes: encoding("dict", "0.1.0"), ..ZarrGroup::default() };
     for (name, node) in elements {
         let given = names.give(&name);
         note_new_name(&mut group, &name, &given);
@@ -69,15 +69,15 @@ pub fn mapping(elements: Vec<(String, Node)>) -> Group {
 }
 
 /// Records the name that a member has instead of its own.
-fn note_new_name(group: &mut Group, name: &str, given: &str) {
+fn note_new_name(group: &mut ZarrGroup, name: &str, given: &str) {
     if name != given {
         group.leave_out(name, format!("the name is not possible here; its values are in {given}"));
     }
 }
 
 /// Returns the matrix and the variables as they were before a subset was chosen.
-pub fn raw(members: Vec<(String, Node)>) -> Group {
-    Group { attributes: encoding("raw", "0.1.0"), members }
+pub fn raw(members: Vec<(String, ZarrNode)>) -> ZarrGroup {
+    ZarrGroup { attributes: encoding("raw", "0.1.0"), members }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::column::{Column, Field, Labels, Metadatum};
 use crate::content::Content;
 use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, read_all};
-use crate::zarr::Array;
+use crate::zarr::ZarrArray;
 
 fn bytes<const N: usize, T>(values: &[T], to: impl Fn(&T) -> [u8; N]) -> Arc<dyn Content> {
     Arc::new(values.iter().flat_map(to).collect::<Vec<u8>>())
@@ -41,40 +41,40 @@ fn numbers(field: Field, values: Vec<u8>, validity: &[u8]) -> FrameColumn {
     frame_column(column.with_validity(Arc::new(validity.to_vec())))
 }
 
-fn group_of(column: FrameColumn) -> Group {
+fn group_of(column: FrameColumn) -> ZarrGroup {
     let index = texts("id", &["a", "b", "c"]);
     let metadata = vec![Metadatum { key: "k".into(), datatype: Datatype::StringUtf8, value: b"v".to_vec() }];
     DataFrame { index, index_is_named: false, columns: vec![column], metadata }.group().unwrap()
 }
 
-fn json_of(node: &Node) -> Value {
+fn json_of(node: &ZarrNode) -> Value {
     serde_json::from_str(&node.text(METADATA)).unwrap()
 }
 
-fn member<'g>(group: &'g Group, name: &str) -> &'g Node {
+fn member<'g>(group: &'g ZarrGroup, name: &str) -> &'g ZarrNode {
     &group.members.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
-fn group<'g>(within: &'g Group, name: &str) -> &'g Group {
+fn group<'g>(within: &'g ZarrGroup, name: &str) -> &'g ZarrGroup {
     match member(within, name) {
-        Node::Group(group) => group,
-        Node::Array(_) => panic!("{name} is an array"),
+        ZarrNode::Group(group) => group,
+        ZarrNode::Array(_) => panic!("{name} is an array"),
     }
 }
 
-fn array<'g>(within: &'g Group, name: &str) -> &'g Array {
+fn array<'g>(within: &'g ZarrGroup, name: &str) -> &'g ZarrArray {
     match member(within, name) {
-        Node::Array(array) => array,
-        Node::Group(_) => panic!("{name} is a group"),
+        ZarrNode::Array(array) => array,
+        ZarrNode::Group(_) => panic!("{name} is a group"),
     }
 }
 
 /// Returns the bytes of all chunks of an array with one axis.
-fn chunks(array: &Array) -> Vec<Vec<u8>> {
+fn chunks(array: &ZarrArray) -> Vec<Vec<u8>> {
     (0..array.grid()[0]).map(|number| read_all(&*array.chunk(&[number]).unwrap().unwrap())).collect()
 }
 
-fn assert_encoding(node: &Node, encoding: &str) {
+fn assert_encoding(node: &ZarrNode, encoding: &str) {
     assert_eq!(json_of(node)["attributes"]["encoding-type"], encoding);
 }
 
@@ -105,9 +105,9 @@ fn names_with_slashes_are_paths_unless_another_column_is_there() {
     for (name, given) in renamed {
         assert!(left_out[*name].as_str().unwrap().ends_with(&format!(" {given}")), "{name}: {}", left_out[*name]);
     }
-    let Node::Group(inner) = member(&group, "T") else { panic!("T is an array") };
+    let ZarrNode::Group(inner) = member(&group, "T") else { panic!("T is an array") };
     assert_encoding(member(inner, "x"), "string-array");
-    let Node::Group(deep) = member(inner, "y") else { panic!("y is an array") };
+    let ZarrNode::Group(deep) = member(inner, "y") else { panic!("y is an array") };
     assert_encoding(member(deep, "z"), "string-array");
 }
 
@@ -191,7 +191,7 @@ fn ints(values: &[i64]) -> Vec<u8> {
 }
 
 /// Returns the matrix of cells with these coordinates along the compressed axis.
-fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> Group {
+fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> ZarrGroup {
     let count = major.len() as u64;
     let column =
         |name: &str, values: &[i64]| Column::fixed(Field::new(name, Datatype::Int64), vec![count], longs(values));
@@ -265,7 +265,7 @@ fn a_full_matrix_is_an_array_of_rows() {
     let node = full(&column, [4, 3]).unwrap();
     let json = json_of(&node);
     assert_eq!((&json["shape"], &json["attributes"]["encoding-type"]), (&json!([4, 3]), &json!("array")));
-    let Node::Array(array) = node else { panic!("a group") };
+    let ZarrNode::Array(array) = node else { panic!("a group") };
     assert_eq!(read_all(&*array.chunk(&[0, 0]).unwrap().unwrap()), read_all(&*longs(&values)));
 }
 
@@ -280,7 +280,7 @@ fn left_out_members_are_listed() {
 
 #[test]
 fn elements_have_names_that_zarr_allows() {
-    let node = || Node::Group(Arc::new(Group::default()));
+    let node = || ZarrNode::Group(Arc::new(ZarrGroup::default()));
     let elements = ["a", "zarr.json", "__a"].map(|name| (name.to_owned(), node()));
     let group = mapping(elements.into());
     let names: Vec<&str> = group.members.iter().map(|(name, _)| name.as_str()).collect();

@@ -25,7 +25,8 @@ use tilefs_export::column::boxes::Boxes;
 use tilefs_export::column::dataset::{Dataset, Variable};
 use tilefs_export::hdf5::{Form, hdf5_of_dataset};
 use tilefs_export::netcdf::netcdf_of_dataset;
-use tilefs_export::{Column, Content, Field, Metadatum, zarr};
+use tilefs_export::zarr::{self, ZarrGroup};
+use tilefs_export::{Column, Content, Field, Metadatum};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{self, Scalar};
@@ -166,7 +167,7 @@ impl GroupDataset {
     ///
     /// # Errors
     /// Fails if the metadata of an array cannot be read.
-    pub fn zarr(&self) -> Result<zarr::Group> {
+    pub fn zarr(&self) -> Result<ZarrGroup> {
         let boxes = |array: &MemberArray, id: FieldId, field: Field| -> Result<Arc<dyn Boxes>> {
             let cells = DenseBoxes::new(array.fields.subarray.clone(), id, field)?;
             Ok(if array.axes.is_empty() { Arc::new(OneCell(cells)) } else { Arc::new(cells) })

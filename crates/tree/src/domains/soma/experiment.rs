@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_export::zarr::{self, ZarrVersion, anndata};
+use tilefs_export::zarr::{ZarrGroup, ZarrNode, ZarrVersion, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
@@ -305,7 +305,7 @@ fn data_frame(group: &Group, name: &str, rows: Option<&Range<u64>>) -> Result<Fo
 
 /// Returns a measurement with the observations of its experiment, restricted to `cut`, or the reason why that is
 /// impossible.
-pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<FormatResult<zarr::Group>> {
+pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<FormatResult<ZarrGroup>> {
     let observations = match data_frame(experiment, OBSERVATIONS, cut.observations.as_ref())? {
         Ok(observations) => observations,
         Err(reason) => return Ok(Err(reason)),
@@ -364,17 +364,17 @@ enum FullMatrix {
 }
 
 struct Builder {
-    members: Vec<(String, zarr::Node)>,
+    members: Vec<(String, ZarrNode)>,
     left_out: Vec<(String, String)>,
 }
 
 impl Builder {
-    fn add(&mut self, name: &str, group: zarr::Group) {
-        self.members.push((name.to_owned(), zarr::Node::Group(Arc::new(group))));
+    fn add(&mut self, name: &str, group: ZarrGroup) {
+        self.members.push((name.to_owned(), ZarrNode::Group(Arc::new(group))));
     }
 
     /// Adds elements under a name, if there are any.
-    fn mapping(&mut self, name: &str, elements: Vec<(String, zarr::Node)>) {
+    fn mapping(&mut self, name: &str, elements: Vec<(String, ZarrNode)>) {
         if !elements.is_empty() {
             self.add(name, anndata::mapping(elements));
         }
@@ -387,7 +387,7 @@ impl Builder {
         name: &str,
         axes: MatrixAxes<'_>,
         full: FullMatrix,
-    ) -> Result<Vec<(String, zarr::Node)>> {
+    ) -> Result<Vec<(String, ZarrNode)>> {
         let Some(Object::Group(group)) = member(around, name)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         let members = NamedMembers::new(group.members()?);
@@ -455,12 +455,12 @@ impl Builder {
 }
 
 /// Returns an array as a matrix, or the reason why it is not one.
-fn matrix(array: &Arc<Array>, axes: MatrixAxes<'_>, full: FullMatrix) -> Result<FormatResult<zarr::Node>> {
+fn matrix(array: &Arc<Array>, axes: MatrixAxes<'_>, full: FullMatrix) -> Result<FormatResult<ZarrNode>> {
     match Element::of(array.schema()) {
         Some(Element::SparseMatrix) => Ok(soma::sparse_matrix(array, axes)?.and_then(|matrix| {
             match full == FullMatrix::AsDense && soma::is_full(&matrix) {
                 true => anndata::full(&matrix.values, matrix.shape),
-                false => Ok(zarr::Node::Group(Arc::new(matrix.group()?))),
+                false => Ok(ZarrNode::Group(Arc::new(matrix.group()?))),
             }
         })),
         Some(Element::DenseMatrix) => soma::dense_array(array, axes),

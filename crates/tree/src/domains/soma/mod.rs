@@ -25,7 +25,7 @@ use tilefs_export::zarr::anndata::{
     self, BandLimits, BandedMatrix, CELLS_OF_A_PART, CellOrder, Compressed, CompressedMatrix, Cuts, DataFrame,
     FrameColumn, InRowOrder, RowBands, RowStarts, SavedStarts, Sections,
 };
-use tilefs_export::zarr::{self, Group, Node};
+use tilefs_export::zarr::{self, ZarrGroup, ZarrNode};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
@@ -113,7 +113,7 @@ pub fn array_form(schema: &ArraySchema) -> Option<ArrayForm> {
 
 /// A data frame, and the number of rows of its array.
 pub struct Frame {
-    pub group: Group,
+    pub group: ZarrGroup,
     pub all: u64,
 }
 
@@ -449,7 +449,7 @@ pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
 ///
 /// # Errors
 /// Fails if its shape cannot be determined.
-pub fn dense_array(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
+pub fn dense_array(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<ZarrNode>> {
     let lengths = axes.map(|axis| axis.length);
     let (id, field) = match value_field(array.schema()) {
         Ok(value) => value,

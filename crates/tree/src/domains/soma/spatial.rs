@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tilefs_export::pyramid::Pyramid;
-use tilefs_export::zarr::{self, LEFT_OUT, ZarrVersion};
+use tilefs_export::zarr::{self, LEFT_OUT, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_export::{FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
@@ -277,7 +277,7 @@ impl SpatialStore {
 
     /// Returns the folder of a Zarr group with these attributes.
     fn described(&self, attributes: Value) -> FixedFolder {
-        let mut group = zarr::Group { attributes: Default::default(), members: Vec::new() };
+        let mut group = ZarrGroup { attributes: Default::default(), members: Vec::new() };
         if let Value::Object(attributes) = attributes {
             group.attributes = attributes;
         }
@@ -347,8 +347,8 @@ fn channels(metadata: &[Metadatum]) -> Option<Vec<Value>> {
 }
 
 /// Returns the file that describes a Zarr group without its members, which are found in its folder.
-fn description(group: zarr::Group, modified: SystemTime) -> Node {
-    let group = zarr::Node::Group(Arc::new(group));
+fn description(group: ZarrGroup, modified: SystemTime) -> Node {
+    let group = ZarrNode::Group(Arc::new(group));
     Node::File(Arc::new(LazyFile::text(modified, move || Ok(group.own_text(DESCRIPTION)))))
 }
 

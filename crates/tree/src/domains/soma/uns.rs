@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tilefs_export::zarr::{self, anndata};
+use tilefs_export::zarr::{ZarrNode, anndata};
 use tilefs_export::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
@@ -36,7 +36,7 @@ const OWN: &str = "soma_";
 /// The converted elements of a collection by name, and the names of the others with the reasons.
 #[derive(Default)]
 pub struct Unstructured {
-    pub elements: Vec<(String, zarr::Node)>,
+    pub elements: Vec<(String, ZarrNode)>,
     pub left_out: Vec<(String, String)>,
 }
 
@@ -61,7 +61,7 @@ pub fn unstructured(collection: &Group) -> Result<Unstructured> {
             Some(Object::Group(inner)) => {
                 let inner = unstructured(&inner)?;
                 found.left_out.extend(inner.left_out.into_iter().map(|(own, why)| (format!("{name}/{own}"), why)));
-                Ok(zarr::Node::Group(Arc::new(anndata::mapping(inner.elements))))
+                Ok(ZarrNode::Group(Arc::new(anndata::mapping(inner.elements))))
             }
             Some(Object::Array(array)) => of_array(&array)?,
             None => Err(Unrepresentable::new("it is gone")),
@@ -75,7 +75,7 @@ pub fn unstructured(collection: &Group) -> Result<Unstructured> {
 }
 
 /// Returns a number or a text.
-fn scalar(datum: &Metadatum) -> FormatResult<zarr::Node> {
+fn scalar(datum: &Metadatum) -> FormatResult<ZarrNode> {
     let is_text = datum.datatype.is_string() && datum.datatype.size() == 1;
     let field = Field::new(&datum.key, datum.datatype);
     let (values, length) = (Arc::new(datum.value.clone()), datum.value.len() as u64);
@@ -90,7 +90,7 @@ fn scalar(datum: &Metadatum) -> FormatResult<zarr::Node> {
     anndata::scalar(Column::fixed(field, Vec::new(), values))
 }
 
-fn of_array(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
+fn of_array(array: &Arc<Array>) -> Result<FormatResult<ZarrNode>> {
     match Element::of(array.schema()) {
         Some(Element::DataFrame) => list(array),
         _ if !array.schema().is_sparse() => soma::dense_array(array, [&MatrixAxis::default(); 2]),
@@ -99,7 +99,7 @@ fn of_array(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
 }
 
 /// Returns the elements of a list in the order of its rows.
-fn list(array: &Arc<Array>) -> Result<FormatResult<zarr::Node>> {
+fn list(array: &Arc<Array>) -> Result<FormatResult<ZarrNode>> {
     let metadata = array.metadata()?;
     let hint = meta::for_formats(&metadata).into_iter().find(|datum| datum.key == HINT);
     let schema = array.schema();
