@@ -11,7 +11,7 @@ use tilefs_threads::cancellation;
 
 use super::super::check_text;
 use super::super::header::{Dictionary, LINES_OF_A_CHECK, PASS, PASS_LINE, attribute, structured, without_number};
-use super::Kind;
+use super::BcfValueType;
 
 /// The first bytes of a file: the format and its version.
 const MAGIC: &[u8] = b"BCF\x02\x02";
@@ -35,8 +35,8 @@ pub struct BcfHeader {
 #[derive(Debug, Clone, Copy)]
 struct Name {
     number: i32,
-    info: Option<Kind>,
-    format: Option<Kind>,
+    info: Option<BcfValueType>,
+    format: Option<BcfValueType>,
 }
 
 impl BcfHeader {
@@ -111,13 +111,13 @@ impl BcfHeader {
     }
 
     /// Returns the number of an INFO field, and the type of its values.
-    pub(super) fn info(&self, name: &[u8]) -> Result<(i32, Kind)> {
+    pub(super) fn info(&self, name: &[u8]) -> Result<(i32, BcfValueType)> {
         let found = self.names.get(name).and_then(|name| Some((name.number, name.info?)));
         found.ok_or_else(|| undefined("the INFO field", name))
     }
 
     /// Returns the number of a FORMAT field, and the type of its values.
-    pub(super) fn format(&self, name: &[u8]) -> Result<(i32, Kind)> {
+    pub(super) fn format(&self, name: &[u8]) -> Result<(i32, BcfValueType)> {
         let found = self.names.get(name).and_then(|name| Some((name.number, name.format?)));
         found.ok_or_else(|| undefined("the FORMAT field", name))
     }
@@ -141,12 +141,12 @@ impl BcfHeader {
             Some((b"FILTER", name, _)) => Some(self.name(name, dictionary)?.number),
             Some((b"INFO", name, rest)) => {
                 let name = self.name(name, dictionary)?;
-                name.info.get_or_insert_with(|| Kind::of(rest));
+                name.info.get_or_insert_with(|| BcfValueType::of(rest));
                 Some(name.number)
             }
             Some((b"FORMAT", name, rest)) => {
                 let name = self.name(name, dictionary)?;
-                name.format.get_or_insert_with(|| Kind::of(rest));
+                name.format.get_or_insert_with(|| BcfValueType::of(rest));
                 Some(name.number)
             }
             _ => None,
@@ -166,14 +166,14 @@ impl BcfHeader {
     }
 }
 
-impl Kind {
+impl BcfValueType {
     /// Returns the type in the attributes of a definition; unknown types are texts.
     fn of(attributes: &[u8]) -> Self {
         match attribute(attributes, b"Type") {
-            Some(b"Flag") => Kind::Flag,
-            Some(b"Integer") => Kind::Integer,
-            Some(b"Float") => Kind::Float,
-            _ => Kind::Text,
+            Some(b"Flag") => BcfValueType::Flag,
+            Some(b"Integer") => BcfValueType::Integer,
+            Some(b"Float") => BcfValueType::Float,
+            _ => BcfValueType::Text,
         }
     }
 }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(header.samples(), 2);
         assert_eq!(
             (header.info(b"DP").unwrap(), header.format(b"DP").unwrap()),
-            ((1, Kind::Integer), (1, Kind::Float))
+            ((1, BcfValueType::Integer), (1, BcfValueType::Float))
         );
         assert_eq!((header.filter(b"PASS").unwrap(), header.contig(b"3").unwrap()), (0, 2));
         for missing in [header.info(b"GT").is_err(), header.format(b"q10").is_err(), header.contig(b"a,b").is_err()] {

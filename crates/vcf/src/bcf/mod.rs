@@ -19,7 +19,7 @@ pub use record::BcfRecords;
 
 /// The type of a field's values, by its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BcfValueType {
     Flag,
     Integer,
     Float,

@@ -11,7 +11,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::format::Vectors;
 use super::typed::{append_floats, append_integers, append_nothing, append_texts};
 use super::value::{canonical_float, push_floats, push_integers};
-use super::{BcfHeader, Kind};
+use super::{BcfHeader, BcfValueType};
 use crate::known_names::KnownNames;
 use crate::line::{Line, LineValue, MISSING, SampleFields};
 use crate::record::{END, GENOTYPE};
@@ -48,8 +48,8 @@ pub struct BcfRecords<'h> {
     parts: RecordParts,
     contig: KnownNames<i32>,
     filters: KnownNames<i32>,
-    info: KnownNames<(i32, Kind)>,
-    format: KnownNames<(i32, Kind)>,
+    info: KnownNames<(i32, BcfValueType)>,
+    format: KnownNames<(i32, BcfValueType)>,
     integers: Vec<i32>,
     floats: Vec<u32>,
     text: Vec<u8>,
@@ -126,14 +126,14 @@ impl<'h> BcfRecords<'h> {
         append_number(number, &mut parts.shared);
         let ends = b";";
         match kind {
-            Kind::Text | Kind::Flag => {
+            BcfValueType::Text | BcfValueType::Flag => {
                 self.text.clear();
                 match value.append(ends, &mut self.text)? {
                     true => append_text(&self.text, &mut parts.shared),
                     false => append_nothing(&mut parts.shared),
                 }
             }
-            Kind::Integer => {
+            BcfValueType::Integer => {
                 self.integers.clear();
                 push_integers(value, ends, &mut self.integers, &mut self.text)?;
                 match self.integers.as_slice() {
@@ -146,7 +146,7 @@ impl<'h> BcfRecords<'h> {
                     parts.length = end - position;
                 }
             }
-            Kind::Float => {
+            BcfValueType::Float => {
                 self.floats.clear();
                 push_floats(value, ends, &mut self.floats, &mut self.text)?;
                 match self.floats.as_slice() {
@@ -166,9 +166,9 @@ impl<'h> BcfRecords<'h> {
         let (vectors, count) = (&mut self.vectors, header.samples());
         match (name, kind) {
             (GENOTYPE, _) => vectors.append_genotypes(samples, field, count, &mut self.integers, out),
-            (_, Kind::Integer) => vectors.append_integers(samples, field, count, &mut self.integers, out),
-            (_, Kind::Float) => vectors.append_floats(samples, field, count, &mut self.floats, out),
-            (_, Kind::Text | Kind::Flag) => vectors.append_texts(samples, field, count, out),
+            (_, BcfValueType::Integer) => vectors.append_integers(samples, field, count, &mut self.integers, out),
+            (_, BcfValueType::Float) => vectors.append_floats(samples, field, count, &mut self.floats, out),
+            (_, BcfValueType::Text | BcfValueType::Flag) => vectors.append_texts(samples, field, count, out),
         }
     }
 }
