@@ -1,5 +1,5 @@
-//! Receives the kernel's requests and replies to them: each handler lets the [`Server`] answer, on this thread if that
-//! needs no storage, otherwise on a request thread.
+//! Receives the kernel's requests and replies to them: each handler lets the [`FuseServer`] answer, on this thread if
+//! that needs no storage, otherwise on a request thread.
 //!
 //! Nothing here knows arrays. The kernel may cache names, attributes and pages indefinitely: they change only when the
 //! tree is refreshed, and are then invalidated.
@@ -17,7 +17,7 @@ use fuser::{
 
 use super::counts::RequestKind;
 use super::requests::Requests;
-use super::server::{BLOCK_SIZE, BackgroundTriggers, FuseFailure, MAX_NAME, Ownership, Server};
+use super::server::{BLOCK_SIZE, BackgroundTriggers, FuseFailure, FuseServer, MAX_NAME, Ownership};
 use super::sys;
 use crate::read_ahead::ReadAhead;
 use tilefs_tree::{EntryKind, Tree};
@@ -33,7 +33,7 @@ const MAX_BACKGROUND: u16 = 64;
 
 /// A tree as a FUSE file system.
 pub struct TreeFilesystem {
-    server: Arc<Server>,
+    server: Arc<FuseServer>,
     requests: Arc<Requests>,
     only_others: bool,
 }
@@ -50,12 +50,12 @@ impl TreeFilesystem {
         direct_io: bool,
         only_others: bool,
     ) -> Self {
-        let server = Server::new(tree, triggers, read_ahead, ownership, direct_io);
+        let server = FuseServer::new(tree, triggers, read_ahead, ownership, direct_io);
         TreeFilesystem { server, requests, only_others }
     }
 
     /// Returns the server.
-    pub fn server(&self) -> &Arc<Server> {
+    pub fn server(&self) -> &Arc<FuseServer> {
         &self.server
     }
 
@@ -63,7 +63,7 @@ impl TreeFilesystem {
     fn answer<R, W>(&self, request: &Request, reply: R, work: W)
     where
         R: ErrorReply + Send + 'static,
-        W: FnOnce(&Server, R) + Send + 'static,
+        W: FnOnce(&FuseServer, R) + Send + 'static,
     {
         if self.only_others && sys::is_own_thread(request.pid()) {
             let refusal = "what is mounted leads back into the mount itself, by a link or as a member of a group";
@@ -145,7 +145,7 @@ impl Filesystem for TreeFilesystem {
 
     fn getattr(&self, request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
         self.server.counts.request(RequestKind::GetAttributes);
-        let answer = move |server: &Server, reply: ReplyAttr| {
+        let answer = move |server: &FuseServer, reply: ReplyAttr| {
             let doing = || format!("attributes of {}", server.path_of(number));
             match server.attempt(doing, || server.attributes_of(number)) {
                 Ok(attributes) => reply.attr(&FOREVER, &attributes),

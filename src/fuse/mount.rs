@@ -24,7 +24,7 @@ use super::mounting::{mount_table, mountpoint};
 use super::refresh::Refresher;
 use super::requester;
 use super::requests::Requests;
-use super::server::{BackgroundTriggers, Ownership, Server};
+use super::server::{BackgroundTriggers, FuseServer, Ownership};
 use super::session_end::SessionEnd;
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::channel;
@@ -101,7 +101,7 @@ impl MountOptions {
 /// of a process keeps its name, without which getcwd(3) would fail.
 ///
 /// Runs on its own thread, because the kernel may first wait for requests in the same folder.
-fn forget_names(server: &Weak<Server>, notifier: &Notifier, requests: &mpsc::Receiver<()>) {
+fn forget_names(server: &Weak<FuseServer>, notifier: &Notifier, requests: &mpsc::Receiver<()>) {
     while requests.recv().is_ok() {
         let Some(server) = server.upgrade() else { return };
         for (folder, name) in server.inodes().names_to_forget(&working_folders()) {
@@ -163,7 +163,7 @@ pub struct Mount {
     session: Arc<SessionEnd>,
     requests: Arc<Requests>,
     /// The server, as long as the session lasts.
-    server: OnceLock<Weak<Server>>,
+    server: OnceLock<Weak<FuseServer>>,
     refresher: OnceLock<Refresher>,
     /// The file that aborts the FUSE connection when written to, if it exists. Opened in advance: after the connection
     /// has ended, its path may belong to another connection, but this file does nothing.

@@ -12,7 +12,7 @@ use fuser::{INodeNo, Notifier};
 use tilefs_threads as threads;
 
 use super::inodes::Outdated;
-use super::server::Server;
+use super::server::FuseServer;
 use crate::refresh::{RefreshOutcome, RefreshTrigger, Triggered};
 
 /// Refreshes a mount on demand and periodically.
@@ -24,13 +24,13 @@ pub struct Refresher {
 
 struct RefreshWorker {
     triggered: Triggered,
-    server: Weak<Server>,
+    server: Weak<FuseServer>,
     notifier: Notifier,
 }
 
 impl Refresher {
     /// Creates a refresher for this server; it does nothing before it is started.
-    pub fn new(trigger: RefreshTrigger, triggered: Triggered, server: Weak<Server>, notifier: Notifier) -> Self {
+    pub fn new(trigger: RefreshTrigger, triggered: Triggered, server: Weak<FuseServer>, notifier: Notifier) -> Self {
         Refresher { worker: Mutex::new(Some(RefreshWorker { triggered, server, notifier })), trigger }
     }
 

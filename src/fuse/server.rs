@@ -35,7 +35,7 @@ pub(super) const MAX_NAME: usize = 1024;
 pub(super) const BLOCK_SIZE: u32 = 128 << 10;
 
 /// The server of one tree, which answers requests on any thread.
-pub struct Server {
+pub struct FuseServer {
     tree: Arc<dyn Tree>,
     own: Arc<OwnFolder>,
     pub(super) inodes: Inodes,
@@ -79,7 +79,7 @@ pub(super) struct OpenFile {
     pub(super) reader: Arc<Reader>,
 }
 
-impl Server {
+impl FuseServer {
     /// Answers from this tree. With `direct_io` the kernel caches no file contents.
     pub(super) fn new(
         tree: Arc<dyn Tree>,
@@ -88,14 +88,14 @@ impl Server {
         ownership: Ownership,
         direct_io: bool,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|server: &Weak<Server>| {
+        Arc::new_cyclic(|server: &Weak<FuseServer>| {
             let server = server.clone();
             let errors = ErrorLog::default();
             let statistics = move || server.upgrade().map_or(Vec::new(), |server| server.statistics());
             let own = OwnFolder::new(errors.recent().clone(), statistics);
             let own = Arc::new(own);
             let root = RootWithOwn::new(tree.root(), own.clone());
-            Server {
+            FuseServer {
                 tree,
                 own,
                 inodes: Inodes::new(Arc::new(root)),
@@ -260,7 +260,7 @@ impl Server {
         }
     }
 
-    /// Like [`Server::find_in`], but returns `None` if the tree was refreshed meanwhile.
+    /// Like [`FuseServer::find_in`], but returns `None` if the tree was refreshed meanwhile.
     fn find_once(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Option<Arc<Inode>>, FuseFailure> {
         let generation = self.inodes.generation();
         if let Some(inode) = self.inodes.look_up(parent.number, name) {

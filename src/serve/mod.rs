@@ -1,7 +1,7 @@
 //! The tree over HTTP/1.1 and read-only WebDAV, for programs without FUSE. It knows no arrays, only the interface of
 //! [`tilefs_tree`].
 //!
-//! * [`Server`]: listens, and answers until it is stopped
+//! * [`HttpServer`]: listens, and answers until it is stopped
 //! * [`ServeOptions`]: the address, who may read, and prefetching
 //!
 //! The path of a request:
@@ -33,4 +33,4 @@ mod served_file;
 mod server;
 mod site;
 
-pub use server::{ServeOptions, Server, is_loopback};
+pub use server::{HttpServer, ServeOptions, is_loopback};

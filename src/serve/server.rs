@@ -61,7 +61,7 @@ pub struct ServeOptions {
 }
 
 /// A running server. Dropping it stops it.
-pub struct Server {
+pub struct HttpServer {
     address: SocketAddr,
     site: Arc<Site>,
     refresh: RefreshTrigger,
@@ -69,12 +69,12 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Server {
+impl HttpServer {
     /// Listens and serves a tree. When this returns, the server answers.
     ///
     /// # Errors
     /// [`Error::Usage`] if the address cannot be used, or a thread cannot be started.
-    pub fn start(tree: impl Tree + 'static, options: &ServeOptions) -> Result<Server> {
+    pub fn start(tree: impl Tree + 'static, options: &ServeOptions) -> Result<HttpServer> {
         let failed = |what: &str, error: io::Error| Error::usage(format!("{what}: {error}"));
         let unusable = |error| failed(&format!("cannot listen on {}", options.listen), error);
         let socket = TcpListener::bind(options.listen).map_err(unusable)?;
@@ -99,7 +99,7 @@ impl Server {
         let service = Service::new(Arc::clone(&site), access, options.cors.clone(), options.client_timeout);
         let (stop, stopped) = watch::channel(false);
         // From here on, dropping the server stops its threads.
-        let mut server = Server { address, site, refresh, stop, threads: Vec::new() };
+        let mut server = HttpServer { address, site, refresh, stop, threads: Vec::new() };
         for number in 0..threads::cores().clamp(1, MAX_THREADS) {
             let listener = Listener {
                 socket: socket.try_clone().map_err(unusable)?,
@@ -165,7 +165,7 @@ pub fn is_loopback(address: &SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         self.end();
     }

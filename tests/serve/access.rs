@@ -122,7 +122,7 @@ fn an_origin_that_may_read_does_not_let_in_others_under_their_names() {
 #[test]
 fn a_mapped_address_of_this_machine_is_reached_under_no_other_name() {
     let listen = "[::ffff:127.0.0.1]:0".parse().unwrap();
-    let Ok(server) = tilefs::serve::Server::start(
+    let Ok(server) = tilefs::serve::HttpServer::start(
         support::toy::root(&std::sync::Arc::default()),
         &tilefs::serve::ServeOptions { listen, ..options() },
     ) else {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilefs::read_ahead::Window;
-use tilefs::serve::{ServeOptions, Server};
+use tilefs::serve::{HttpServer, ServeOptions};
 
 use support::toy::{self, Counters};
 
@@ -136,13 +136,13 @@ pub fn options() -> ServeOptions {
 }
 
 /// Serves the toy tree in this process.
-pub fn serve_toy() -> (Server, SocketAddr, Arc<Counters>) {
+pub fn serve_toy() -> (HttpServer, SocketAddr, Arc<Counters>) {
     serve_toy_with(&options())
 }
 
-pub fn serve_toy_with(options: &ServeOptions) -> (Server, SocketAddr, Arc<Counters>) {
+pub fn serve_toy_with(options: &ServeOptions) -> (HttpServer, SocketAddr, Arc<Counters>) {
     let counters = Arc::<Counters>::default();
-    let server = Server::start(toy::root(&counters), options).unwrap();
+    let server = HttpServer::start(toy::root(&counters), options).unwrap();
     let address = server.address();
     (server, address, counters)
 }

@@ -13,7 +13,7 @@ use crate::cli::options::TreeArguments;
 use crate::cli::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::read_ahead::Window;
-use tilefs::serve::{ServeOptions, Server, is_loopback};
+use tilefs::serve::{HttpServer, ServeOptions, is_loopback};
 use tilefs_tree::Links;
 
 const EXAMPLES: &str = "\
@@ -130,7 +130,7 @@ pub fn serve(
         ..how
     };
     signals.wait();
-    let server = Server::start(tree, &how)?;
+    let server = HttpServer::start(tree, &how)?;
     if !is_loopback(&server.address()) && how.token.is_none() {
         ::log::warn!("everybody who reaches {} can read this; --token limits that", server.address());
     }
