@@ -11,7 +11,7 @@ use std::thread;
 
 use divan::Bencher;
 use support::toy;
-use tilefs::fuse::{Mount, MountOptions};
+use tilefs::fuse::{FuseMount, MountOptions};
 
 fn main() {
     divan::main();
@@ -21,7 +21,7 @@ fn main() {
 #[divan::bench(args = [0, 1, 2], sample_count = 50, sample_size = 4)]
 fn beside_slow_readers(bencher: Bencher, slow_readers: u64) {
     let place = tempfile::tempdir().expect("a temporary folder");
-    let _mount = Mount::new(toy::root(&Arc::default()), place.path(), &MountOptions::new("/toy")).expect("a mount");
+    let _mount = FuseMount::new(toy::root(&Arc::default()), place.path(), &MountOptions::new("/toy")).expect("a mount");
     let (done, number) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for reader in 0..slow_readers {

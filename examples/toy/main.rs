@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use support::toy;
 use tilefs::fuse::background::{self, Side};
-use tilefs::fuse::{Access, Mount, MountOptions, Signals, serve};
+use tilefs::fuse::{Access, FuseMount, MountOptions, Signals, serve};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 fn run(mountpoint: &Path, options: &MountOptions) -> Result<(), Box<dyn Error>> {
     let signals = Signals::hold()?;
     signals.wait();
-    let mount = Mount::new(toy::root(&Arc::default()), mountpoint, options)?;
+    let mount = FuseMount::new(toy::root(&Arc::default()), mountpoint, options)?;
     if background::is_server() && background::report_success().is_err() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! The FUSE mount: receives the kernel's requests and sends replies. It knows no arrays, only the interface of
 //! [`tilefs_tree`].
 //!
-//! * [`Mount`]: a mounted tree, from mounting to unmounting
+//! * [`FuseMount`]: a mounted tree, from mounting to unmounting
 //! * [`serve`]: serves a mount until a signal or `umount` ends it
 //! * [`background`]: serves in a background process, detached from the terminal
 //! * [`unmount`]: unmounts the mount of another process
@@ -28,7 +28,7 @@ mod session_end;
 mod sys;
 
 pub use error::{MountError, errno};
-pub use mount::{Mount, MountOptions};
+pub use mount::{FuseMount, MountOptions};
 pub use mounting::attach::Access;
 pub use mounting::detach::{Detach, unmount};
 pub use mounting::mountpoint::descriptor;

@@ -154,7 +154,7 @@ fn threads_for(options: &MountOptions) -> Result<(usize, Probe), String> {
 }
 
 /// A mounted tree. Dropping it unmounts, lazily if it is in use.
-pub struct Mount {
+pub struct FuseMount {
     mountpoint: PathBuf,
     /// The device number in the mount table; `None` if the table cannot be read.
     device: Option<String>,
@@ -170,13 +170,13 @@ pub struct Mount {
     abort: Option<File>,
 }
 
-impl Mount {
+impl FuseMount {
     /// Mounts a tree on an empty folder, or serves the mount whose device was inherited as the descriptor N of the path
     /// `/dev/fd/N`. When this returns, the mount answers.
     ///
     /// # Errors
     /// [`MountError`], in one line with advice; nothing is left mounted then.
-    pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<Mount, MountError> {
+    pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<FuseMount, MountError> {
         let fail = |reason: String| MountError::new(mountpoint, reason);
         let (threads, probe) = threads_for(options).map_err(fail)?;
         let inherited = mountpoint::descriptor(mountpoint);
@@ -194,7 +194,7 @@ impl Mount {
             Some(_) => None,
             None => mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device),
         };
-        let mount = Mount {
+        let mount = FuseMount {
             abort: number.as_deref().and_then(open_abort),
             device: number,
             mountpoint: path,
@@ -351,7 +351,7 @@ impl Mount {
     }
 }
 
-impl Drop for Mount {
+impl Drop for FuseMount {
     fn drop(&mut self) {
         if self.is_inherited {
             // The mount ends with this process, or when the other process unmounts it.

@@ -13,7 +13,7 @@ use tilefs_threads as threads;
 
 use super::background;
 use super::error::MountError;
-use super::mount::Mount;
+use super::mount::FuseMount;
 use super::mounting::detach::{self, Detach, DetachRefusal};
 use super::sys;
 
@@ -142,7 +142,7 @@ impl Signals {
 ///
 /// # Errors
 /// [`MountError`] if unmounting fails, or the connection to the kernel broke.
-pub fn serve(mount: Mount, signals: Signals) -> Result<(), MountError> {
+pub fn serve(mount: FuseMount, signals: Signals) -> Result<(), MountError> {
     signals.wait();
     let Signals { events, sender, .. } = signals;
     let mount = Arc::new(mount);
@@ -188,7 +188,7 @@ fn has_terminal() -> bool {
 }
 
 /// Unmounts, or detaches lazily if in use; returns whether it was unused.
-fn unmount_or_detach(mount: &Mount) -> Result<bool, MountError> {
+fn unmount_or_detach(mount: &FuseMount) -> Result<bool, MountError> {
     let path = mount.mountpoint();
     match mount.detach(Detach::WhenIdle) {
         Ok(()) => return Ok(true),
@@ -203,14 +203,14 @@ fn unmount_or_detach(mount: &Mount) -> Result<bool, MountError> {
 }
 
 /// Aborts: remaining users get an error.
-fn abort(mount: &Mount) -> Result<(), MountError> {
+fn abort(mount: &FuseMount) -> Result<(), MountError> {
     let result = finish(mount, Ok(()));
     mount.abort();
     result
 }
 
 /// Makes sure that nothing is left mounted. After the kernel broke the connection, the dead mount point remains.
-fn finish(mount: &Mount, result: Result<(), MountError>) -> Result<(), MountError> {
+fn finish(mount: &FuseMount, result: Result<(), MountError>) -> Result<(), MountError> {
     match mount.detach(Detach::Lazily) {
         Ok(()) => result,
         Err(DetachRefusal::Busy) => result.and(Err(mount.error("in use, and cannot be unmounted".into()))),

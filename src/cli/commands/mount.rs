@@ -186,7 +186,7 @@ impl Mount {
         })?;
         let mounting = self.mounting(&options)?;
         signals.wait();
-        let mount = fuse::Mount::new(tree, self.mountpoint(), &mounting)?;
+        let mount = fuse::FuseMount::new(tree, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());
         if background::is_server() {
             if log::will_be_lost() {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tilefs::fuse::{Mount, MountOptions};
+use tilefs::fuse::{FuseMount, MountOptions};
 
 use support::toy::{self, Counters};
 
@@ -82,7 +82,7 @@ impl Drop for Place {
 /// The toy tree, mounted by this process.
 pub struct Toy {
     // Dropped in this order: unmount before the folder is removed.
-    pub mount: Option<Mount>,
+    pub mount: Option<FuseMount>,
     pub place: Place,
     pub counters: Arc<Counters>,
 }
@@ -94,7 +94,7 @@ impl Toy {
 
     pub fn mount_with(options: &MountOptions) -> Toy {
         let (place, counters) = (Place::new(), Arc::<Counters>::default());
-        let mount = Mount::new(toy::root(&counters), place.path(), options).unwrap();
+        let mount = FuseMount::new(toy::root(&counters), place.path(), options).unwrap();
         Toy { mount: Some(mount), place, counters }
     }
 

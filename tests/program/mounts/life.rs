@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tilefs::fuse::{self, Detach, Mount, MountOptions};
+use tilefs::fuse::{self, Detach, FuseMount, MountOptions};
 
 use super::harness::{
     Need, Place, Server, Toy, Watchdog, can_mount, demo, eventually, is_mounted, is_root, mount_lines,
@@ -213,7 +213,7 @@ fn a_mount_takes_the_place_of_dead_ones() {
     }
     let place = Place::new();
     drop(serve(&place));
-    let toy = Mount::new(toy::root(&Arc::default()), place.path(), &MountOptions::new("/toy")).unwrap();
+    let toy = FuseMount::new(toy::root(&Arc::default()), place.path(), &MountOptions::new("/toy")).unwrap();
     assert_eq!(mount_lines(place.path()).len(), 1);
     assert_eq!(fs::read(place.path().join("hello.txt")).unwrap(), b"hello\n");
     drop(toy);
@@ -227,7 +227,7 @@ fn a_mount_point_takes_one_mount() {
         return;
     }
     let toy = Toy::mount();
-    let again = Mount::new(toy::root(&Arc::default()), toy.place.path(), &MountOptions::new("/toy"));
+    let again = FuseMount::new(toy::root(&Arc::default()), toy.place.path(), &MountOptions::new("/toy"));
     let reason = again.err().unwrap().to_string();
     assert!(reason.contains("/toy is mounted here already; unmount it with `tilefs umount"), "{reason}");
     assert_eq!(mount_lines(toy.place.path()).len(), 1);
@@ -245,7 +245,7 @@ fn a_mount_that_ended_takes_no_later_mount_with_it() {
         let toy = Toy::mount();
         let first = device(&toy.place);
         unmount(toy.place.path());
-        let second = Mount::new(toy::root(&Arc::default()), toy.place.path(), &MountOptions::new("/toy")).unwrap();
+        let second = FuseMount::new(toy::root(&Arc::default()), toy.place.path(), &MountOptions::new("/toy")).unwrap();
         toy.mount.as_ref().unwrap().wait().unwrap();
         let Toy { mount, place, .. } = toy;
         drop(mount);
