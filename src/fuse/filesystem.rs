@@ -20,7 +20,7 @@ use super::requests::Requests;
 use super::server::{BLOCK_SIZE, BackgroundTriggers, FuseFailure, FuseServer, MAX_NAME, Ownership};
 use super::sys;
 use crate::read_ahead::ReadAhead;
-use tilefs_tree::{EntryKind, Tree};
+use tilefs_tree::{EntryKind, ServedTree};
 
 /// Time for which the kernel may cache names and attributes.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
@@ -42,7 +42,7 @@ impl TreeFilesystem {
     /// Serves this tree. With `direct_io` the kernel caches no file contents, and older kernels cannot map files. With
     /// `only_others` requests of this process itself fail.
     pub fn new(
-        tree: Arc<dyn Tree>,
+        tree: Arc<dyn ServedTree>,
         triggers: BackgroundTriggers,
         requests: Arc<Requests>,
         read_ahead: ReadAhead,

@@ -29,7 +29,7 @@ use super::session_end::SessionEnd;
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::channel;
 use crate::reports::ASKED_FOR;
-use tilefs_tree::Tree;
+use tilefs_tree::ServedTree;
 
 /// Read-ahead of the kernel, if we may set it; the kernel's default is 128. Large enough that a reader seldom waits for
 /// a request. More is no faster, because tilefs prefetches itself, and slows random reads of mapped files, for which
@@ -176,7 +176,11 @@ impl FuseMount {
     ///
     /// # Errors
     /// [`MountError`], in one line with advice; nothing is left mounted then.
-    pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<FuseMount, MountError> {
+    pub fn new(
+        tree: impl ServedTree + 'static,
+        mountpoint: &Path,
+        options: &MountOptions,
+    ) -> Result<FuseMount, MountError> {
         let fail = |reason: String| MountError::new(mountpoint, reason);
         let (threads, probe) = threads_for(options).map_err(fail)?;
         let inherited = mountpoint::descriptor(mountpoint);

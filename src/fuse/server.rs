@@ -26,7 +26,7 @@ use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
 use tilefs_tree::node::suggest::suggestion_in;
-use tilefs_tree::{EntryKind, Node, Tree};
+use tilefs_tree::{EntryKind, Node, ServedTree};
 
 /// The longest name that every kernel version accepts from a FUSE file system.
 pub(super) const MAX_NAME: usize = 1024;
@@ -36,7 +36,7 @@ pub(super) const BLOCK_SIZE: u32 = 128 << 10;
 
 /// The server of one tree, which answers requests on any thread.
 pub struct FuseServer {
-    tree: Arc<dyn Tree>,
+    tree: Arc<dyn ServedTree>,
     own: Arc<OwnFolder>,
     pub(super) inodes: Inodes,
     triggers: BackgroundTriggers,
@@ -82,7 +82,7 @@ pub(super) struct OpenFile {
 impl FuseServer {
     /// Answers from this tree. With `direct_io` the kernel caches no file contents.
     pub(super) fn new(
-        tree: Arc<dyn Tree>,
+        tree: Arc<dyn ServedTree>,
         triggers: BackgroundTriggers,
         read_ahead: ReadAhead,
         ownership: Ownership,

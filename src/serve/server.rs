@@ -22,7 +22,7 @@ use super::site::Site;
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::{RefreshTrigger, channel};
 use crate::reports::ASKED_FOR;
-use tilefs_tree::Tree;
+use tilefs_tree::ServedTree;
 
 /// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::connection::buffers`] for their memory.
 const MAX_CONNECTIONS: u64 = 512;
@@ -74,7 +74,7 @@ impl HttpServer {
     ///
     /// # Errors
     /// [`Error::Usage`] if the address cannot be used, or a thread cannot be started.
-    pub fn start(tree: impl Tree + 'static, options: &ServeOptions) -> Result<HttpServer> {
+    pub fn start(tree: impl ServedTree + 'static, options: &ServeOptions) -> Result<HttpServer> {
         let failed = |what: &str, error: io::Error| Error::usage(format!("{what}: {error}"));
         let unusable = |error| failed(&format!("cannot listen on {}", options.listen), error);
         let socket = TcpListener::bind(options.listen).map_err(unusable)?;

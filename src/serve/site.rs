@@ -20,11 +20,11 @@ use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
 use tilefs_tree::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
-use tilefs_tree::{Changed, File, Folder, Node, Tree};
+use tilefs_tree::{Changed, File, Folder, Node, ServedTree};
 
 /// A tree and everything that its requests share.
 pub struct Site {
-    tree: Arc<dyn Tree>,
+    tree: Arc<dyn ServedTree>,
     own: Arc<OwnFolder>,
     snapshot: RwLock<Arc<Snapshot>>,
     pub read_ahead: Arc<ReadAhead>,
@@ -61,7 +61,7 @@ struct Versions {
 impl Site {
     /// Creates the site of a tree.
     pub fn new(
-        tree: Arc<dyn Tree>,
+        tree: Arc<dyn ServedTree>,
         read_ahead: ReadAhead,
         expects_whole_reads: bool,
         connections: Arc<Connections>,

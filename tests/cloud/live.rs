@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tilefs_tree::{self as tree, MountedTree, OpenOptions, Tree};
+use tilefs_tree::{self as tree, MountedTree, OpenOptions, ServedTree};
 
 use super::servers::S3;
 use super::{fixtures, options, read};

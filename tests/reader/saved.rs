@@ -10,7 +10,7 @@ use std::sync::{Arc, Once};
 
 use tilefs_reader::statistics::Value;
 use tilefs_threads as threads;
-use tilefs_tree::{self as tree, Folder, IndexOptions, Node, OpenOptions, Tree};
+use tilefs_tree::{self as tree, Folder, IndexOptions, Node, OpenOptions, ServedTree};
 
 /// The key of the encrypted fixtures.
 const KEYS: [(&str, &str); 2] =

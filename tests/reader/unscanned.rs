@@ -11,7 +11,7 @@ use support::paths::{node, text};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;
 use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
-use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, OpenOptions, Tree};
+use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, OpenOptions, ServedTree};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {

@@ -35,7 +35,7 @@ impl Mounted {
         let array = tilefs_fixtures::fixtures().join("arrays/dense/big_tile");
         let stored = tree::open_stored(&array, &options).unwrap();
         let tree = tree::MountedTree::new(stored, &options).unwrap();
-        let mut node = Node::Folder(tree::Tree::root(&tree));
+        let mut node = Node::Folder(tree::ServedTree::root(&tree));
         for name in ["tiff", "row.tif"] {
             let Node::Folder(folder) = node else { panic!("no folder with {name}") };
             node = folder.lookup(name).unwrap().unwrap();
@@ -47,7 +47,7 @@ impl Mounted {
 
     /// Returns how many bytes have been decoded.
     fn decoded(&self) -> u64 {
-        let statistics = tree::Tree::statistics(&self.tree);
+        let statistics = tree::ServedTree::statistics(&self.tree);
         let found = statistics.iter().find(|one| one.name == "decoded_bytes").map(|one| one.value);
         let Some(Value::Total(bytes)) = found else { panic!("nothing counts what is decoded") };
         bytes

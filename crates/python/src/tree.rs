@@ -13,7 +13,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation;
 use tilefs_tree::node::recent::{Lookup, RecentFiles, RecentNodes};
-use tilefs_tree::{EntryKind, MountedTree, Node, Tree as _};
+use tilefs_tree::{EntryKind, MountedTree, Node, ServedTree as _};
 
 use crate::call::Cancellation;
 use crate::context::ProcessContext;

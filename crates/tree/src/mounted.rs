@@ -12,7 +12,7 @@ use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation::Turn;
 
 use crate::group::OpenedFolder;
-use crate::node::{Changed, Folder, Refreshed, Tree};
+use crate::node::{Changed, Folder, Refreshed, ServedTree};
 use crate::objects::opened_later::source_of;
 use crate::open::{Stored, open_in, opened_folder};
 use crate::options::OpenOptions;
@@ -76,7 +76,7 @@ impl MountedTree {
     }
 }
 
-impl Tree for MountedTree {
+impl ServedTree for MountedTree {
     fn root(&self) -> Arc<dyn Folder> {
         self.state().root.folder()
     }

@@ -11,7 +11,7 @@ use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_reader::statistics::Value;
-use tilefs_tree::{MountedTree, Node, OpenOptions, Tree, open_stored};
+use tilefs_tree::{MountedTree, Node, OpenOptions, ServedTree, open_stored};
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];

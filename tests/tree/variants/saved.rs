@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tilefs_reader::statistics::Value;
-use tilefs_tree::{self as tree, IndexOptions, OpenOptions, Tree};
+use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ServedTree};
 
 /// Files of the dataset `v4`, and whether each is an index.
 const FILES: [(&str, bool); 10] = [

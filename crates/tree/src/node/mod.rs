@@ -26,7 +26,7 @@ pub const NODE: usize = 640;
 pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;
 
 /// A tree that can be mounted.
-pub trait Tree: Send + Sync {
+pub trait ServedTree: Send + Sync {
     /// Returns the root folder.
     fn root(&self) -> Arc<dyn Folder>;
 
@@ -74,7 +74,7 @@ impl Changed {
 }
 
 /// A tree that never changes.
-impl Tree for Arc<dyn Folder> {
+impl ServedTree for Arc<dyn Folder> {
     fn root(&self) -> Arc<dyn Folder> {
         Arc::clone(self)
     }
