@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use hdf5_layout::{
-    Attribute, CharacterSet, Dataset, Dataspace, Datatype, Error, HeapPlan, Layout, ObjectId, SegmentValues, Tree,
+    Attribute, CharacterSet, Dataset, Dataspace, Datatype, Error, HeapPlan, FileLayout, ObjectId, SegmentValues, Tree,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -161,7 +161,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-    let Ok(layout) = Layout::build(tree) else { return };
+    let Ok(layout) = FileLayout::build(tree) else { return };
     if layout.len() > MAX_FILE {
         // Any part of it is still a part of a file.
         for start in [0, layout.len() / 2, layout.len() - 100] {

@@ -32,7 +32,7 @@ pub enum Datatype {
     Compound { size: u32, members: Vec<Member> },
     /// A box of elements in row-major order.
     Array { shape: Vec<u32>, element: Box<Datatype> },
-    /// The address of an object header ([`Layout::address`](crate::Layout::address)).
+    /// The address of an object header ([`FileLayout::address`](crate::FileLayout::address)).
     ObjectReference,
 }
 

@@ -19,7 +19,7 @@ const LARGEST_FILE: u64 = i64::MAX as u64;
 
 /// A file: its length, and the position of everything in it.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub struct FileLayout {
     length: u64,
     /// The bytes from the start of the file to the first node of a chunk index.
     metadata: Vec<u8>,
@@ -66,7 +66,7 @@ pub(crate) struct PlacedDataset {
     pub heap_part: u32,
 }
 
-impl Layout {
+impl FileLayout {
     /// Computes the layout of a file.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Layout {
         if let Some(start) = metadata.get_mut(..superblock.len()) {
             start.copy_from_slice(&superblock);
         }
-        Ok(Layout { length, metadata, regions, datasets, headers })
+        Ok(FileLayout { length, metadata, regions, datasets, headers })
     }
 
     /// Returns the length of the file in bytes.
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_empty_tree_is_a_superblock_and_a_group() {
-        let layout = Layout::build(Tree::new()).unwrap();
+        let layout = FileLayout::build(Tree::new()).unwrap();
         assert_eq!(layout.address(ObjectId::ROOT), Some(48));
         assert_eq!(layout.len(), layout.metadata_bytes());
         assert_eq!(layout.metadata()[48..52], *b"OHDR");
@@ -259,7 +259,7 @@ mod tests {
             let mut tree = Tree::new();
             let dataset = Dataset::new(Datatype::signed(8), Dataspace::vector(length)).chunked(vec![1]);
             tree.dataset(ObjectId::ROOT, "a", dataset).unwrap();
-            Layout::build(tree).unwrap()
+            FileLayout::build(tree).unwrap()
         };
         let (small, large) = (layout(1), layout(1 << 50));
         assert_eq!(small.metadata_bytes(), large.metadata_bytes());
@@ -275,7 +275,7 @@ mod tests {
             let dataset = Dataset::new(Datatype::signed(1), Dataspace::vector(1 << 62));
             tree.dataset(ObjectId::ROOT, name, dataset).unwrap();
         }
-        let error = Layout::build(tree).unwrap_err();
+        let error = FileLayout::build(tree).unwrap_err();
         assert_eq!(error.to_string(), "/b: the file is larger than HDF5's limit of 9223372036854775807");
     }
 
@@ -286,12 +286,12 @@ mod tests {
         let mut tree = Tree::new();
         let group = tree.group(ObjectId::ROOT, "group").unwrap();
         tree.dataset(group, "labels", Dataset::new(datatype.clone(), Dataspace::Scalar)).unwrap();
-        let error = Layout::build(tree).unwrap_err();
+        let error = FileLayout::build(tree).unwrap_err();
         assert_eq!(error.to_string(), "/group/labels: the datatype is larger than HDF5's limit of 65535");
         let mut tree = Tree::new();
         let attribute = Attribute::new(datatype, Dataspace::Scalar, vec![0, 0]);
         tree.attribute(ObjectId::ROOT, "label", attribute).unwrap();
-        assert!(Layout::build(tree).is_err());
+        assert!(FileLayout::build(tree).is_err());
     }
 
     #[test]
@@ -300,6 +300,6 @@ mod tests {
         let scale = tree.dataset(ObjectId::ROOT, "x", Dataset::new(Datatype::signed(1), Dataspace::vector(1))).unwrap();
         tree.make_scale(scale, "x").unwrap();
         tree.attribute(scale, "CLASS", Attribute::text("mine")).unwrap();
-        assert!(Layout::build(tree).is_err());
+        assert!(FileLayout::build(tree).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! The bytes of an HDF5 file around values that are read from elsewhere.
 //!
-//! A [`Tree`] describes the groups, datasets and attributes of a file. Its [`Layout`] has the file's exact length, and
-//! the contents of each range of bytes ([`Layout::segments`]): metadata, which it generates, or values, which the
+//! A [`Tree`] describes the groups, datasets and attributes of a file. Its [`FileLayout`] has the file's exact length,
+//! and the contents of each range of bytes ([`FileLayout::segments`]): metadata, which it generates, or values, which the
 //! caller provides. A file of any size can thus be served without ever being written.
 //!
 //! The source of each structure is the *HDF5 File Format Specification*, version 3.0; the code names its sections.
@@ -68,7 +68,7 @@ pub use dataspace::Dataspace;
 pub use datatype::{CharacterSet, Datatype, Member, StringPadding};
 pub use error::{Error, Problem, Result};
 pub use global_heap::HeapPlan;
-pub use layout::Layout;
+pub use layout::FileLayout;
 pub use object_id::ObjectId;
 pub use segment::{HeapCollection, HeapIds, Segment, SegmentValues, Segments};
 pub use tree::Tree;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Problem, Result};
 use crate::global_heap::{Collection, HeapPlan, ID};
-use crate::layout::{FileRegion, Layout, PlacedDataset, RegionContent};
+use crate::layout::{FileLayout, FileRegion, PlacedDataset, RegionContent};
 use crate::object_id::ObjectId;
 
 /// Maximum number of elements in a segment of global heap IDs.
@@ -48,7 +48,7 @@ pub struct HeapCollection<'a> {
 /// An iterator over the segments of a range.
 #[derive(Debug, Clone)]
 pub struct Segments<'a> {
-    layout: &'a Layout,
+    layout: &'a FileLayout,
     range: Range<u64>,
 }
 
@@ -89,7 +89,7 @@ pub trait SegmentValues {
     ) -> std::result::Result<(), Self::Error>;
 }
 
-impl Layout {
+impl FileLayout {
     /// Returns the segments of a range of the file, cut at the end of the file.
     pub fn segments(&self, range: Range<u64>) -> Segments<'_> {
         Segments { layout: self, range: range.start..range.end.min(self.len()) }
@@ -224,7 +224,7 @@ impl<'a> Iterator for Segments<'a> {
     }
 }
 
-impl Layout {
+impl FileLayout {
     /// Returns the segment from `start` on, which ends at `end` or earlier.
     fn segment(&self, start: u64, end: u64) -> Segment<'_> {
         let metadata = self.metadata();
@@ -298,13 +298,13 @@ mod tests {
     use crate::{Dataset, Dataspace, Datatype, Tree};
 
     /// A dataset of texts of these lengths.
-    fn texts(lengths: &[u64]) -> Layout {
+    fn texts(lengths: &[u64]) -> FileLayout {
         let mut heap = HeapPlan::new();
         lengths.iter().for_each(|length| heap.push(*length).unwrap());
         let mut tree = Tree::new();
         let dataset = Dataset::new(Datatype::text(), Dataspace::vector(lengths.len() as u64)).heap(heap);
         tree.dataset(ObjectId::ROOT, "texts", dataset).unwrap();
-        Layout::build(tree).unwrap()
+        FileLayout::build(tree).unwrap()
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Layout, ObjectId, Tree};
+use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Tree};
 use serde_json::Value;
 use tilefs_format::error::Result;
 
@@ -26,7 +26,7 @@ use crate::zarr::{LEFT_OUT, WholeElements, ZarrArray, ZarrGroup, ZarrNode};
 pub fn annotated_data(group: &ZarrGroup) -> Result<Arc<dyn Content>> {
     let mut builder = AnnotatedBuilder { tree: Tree::new(), values: vec![None] };
     builder.group(ObjectId::ROOT, group)?;
-    let layout = Layout::build(builder.tree).map_err(unsupported)?;
+    let layout = FileLayout::build(builder.tree).map_err(unsupported)?;
     Ok(Arc::new(Hdf5::new(layout, builder.values)))
 }
 

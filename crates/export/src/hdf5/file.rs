@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use hdf5_layout::{HeapCollection, HeapIds, Layout, ObjectId, Segment};
+use hdf5_layout::{FileLayout, HeapCollection, HeapIds, ObjectId, Segment};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
@@ -25,14 +25,14 @@ pub struct DatasetValues {
 
 /// A file. A read takes memory for the offsets of the texts in its range, and for 64 KiB of texts.
 pub struct Hdf5 {
-    layout: Layout,
+    layout: FileLayout,
     /// Indexed by the layout's objects.
     values: Vec<Option<DatasetValues>>,
 }
 
 impl Hdf5 {
     /// Creates the file of a layout; `values` are those of its objects.
-    pub fn new(layout: Layout, values: Vec<Option<DatasetValues>>) -> Self {
+    pub fn new(layout: FileLayout, values: Vec<Option<DatasetValues>>) -> Self {
         Hdf5 { layout, values }
     }
 

@@ -1,7 +1,7 @@
 //! Builds the datasets and attributes of a file from the plan of a netCDF file.
 
 use hdf5_layout::{
-    Attribute, CharacterSet, Dataset, Dataspace, Datatype, HeapPlan, Layout, ObjectId, StringPadding, Tree,
+    Attribute, CharacterSet, Dataset, Dataspace, Datatype, FileLayout, HeapPlan, ObjectId, StringPadding, Tree,
 };
 use tilefs_format::error::{Error, Result};
 
@@ -52,7 +52,7 @@ pub fn file(plan: &FilePlan, form: Form) -> Result<Hdf5> {
             builder.tree.attach_scale(dataset, axis, scale).map_err(unsupported)?;
         }
     }
-    let layout = Layout::build(builder.tree).map_err(unsupported)?;
+    let layout = FileLayout::build(builder.tree).map_err(unsupported)?;
     Ok(Hdf5::new(layout, builder.values))
 }
 

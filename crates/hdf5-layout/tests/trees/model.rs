@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Error, HeapPlan, Layout, ObjectId, SegmentValues, Tree};
+use hdf5_layout::{
+    Attribute, Dataset, Dataspace, Datatype, Error, FileLayout, HeapPlan, ObjectId, SegmentValues, Tree,
+};
 
 /// The elements of a dataset or an attribute, in row-major order.
 #[derive(Clone)]
@@ -60,7 +62,7 @@ pub struct Model(pub Vec<ModelObject>);
 
 /// The elements of a model, in stored order.
 pub struct Stored {
-    pub layout: Layout,
+    pub layout: FileLayout,
     /// The objects of the model in the file.
     pub ids: Vec<ObjectId>,
     elements: HashMap<ObjectId, Elements>,
@@ -180,7 +182,7 @@ impl Model {
                 tree.attach_scale(ids[number], 0, ids[scale]).unwrap();
             }
         }
-        Stored { layout: Layout::build(tree).unwrap(), ids, elements, largest_collection: 0 }
+        Stored { layout: FileLayout::build(tree).unwrap(), ids, elements, largest_collection: 0 }
     }
 }
 

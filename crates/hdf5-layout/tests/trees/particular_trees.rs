@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use hdf5_layout::{Dataset, Dataspace, Datatype, Layout, ObjectId, Segment, Tree};
+use hdf5_layout::{Dataset, Dataspace, Datatype, FileLayout, ObjectId, Segment, Tree};
 use tempfile::TempDir;
 
 use crate::model::{Elements, Model, ModelAttribute, ModelDataset, ModelObject};
@@ -103,7 +103,7 @@ fn references_lead_to_objects() {
     let group = tree.group(ObjectId::ROOT, "group").unwrap();
     let dataset = Dataset::new(Datatype::ObjectReference, Dataspace::vector(2));
     let references = tree.dataset(group, "references", dataset).unwrap();
-    let layout = Layout::build(tree).unwrap();
+    let layout = FileLayout::build(tree).unwrap();
     let addresses = [group, references].map(|object| layout.address(object).unwrap().to_le_bytes());
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("references.h5");
@@ -131,7 +131,7 @@ fn elements_that_were_never_written_are_fill_values() {
     let chunked = Dataset::new(Datatype::signed(2), space()).chunked(vec![64, 64]).unwritten();
     tree.dataset(ObjectId::ROOT, "chunked", chunked).unwrap();
     tree.dataset(ObjectId::ROOT, "texts", Dataset::new(Datatype::text(), space()).unwritten()).unwrap();
-    let layout = Layout::build(tree).unwrap();
+    let layout = FileLayout::build(tree).unwrap();
     assert_eq!(layout.len(), layout.metadata_bytes());
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("unwritten.h5");
@@ -154,7 +154,7 @@ fn a_dataset_in_chunks_can_grow() {
     let space = Dataspace::Simple(vec![3, 2]);
     let dataset = Dataset::new(Datatype::signed(4), space).chunked(vec![2, 2]).unlimited(vec![0]);
     tree.dataset(ObjectId::ROOT, "numbers", dataset).unwrap();
-    let layout = Layout::build(tree).unwrap();
+    let layout = FileLayout::build(tree).unwrap();
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("growing.h5");
     let mut file = File::create(&path).unwrap();
@@ -185,7 +185,7 @@ fn chunks_of_a_file_larger_than_the_disk() {
     let dataset =
         Dataset::new(Datatype::unsigned(8), Dataspace::Simple(vec![length / chunk, chunk])).chunked(vec![1, chunk]);
     let numbers = tree.dataset(ObjectId::ROOT, "numbers", dataset).unwrap();
-    let layout = Layout::build(tree).unwrap();
+    let layout = FileLayout::build(tree).unwrap();
     assert!(layout.metadata_bytes() < 400);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("large.h5");
