@@ -1,7 +1,7 @@
 //! Attributes, and the Attribute message (specification, IV.A.2.m).
 
 use crate::dataspace::Dataspace;
-use crate::datatype::{CharacterSet, Datatype, Member, StringPadding};
+use crate::datatype::{CharacterSet, CompoundMember, Datatype, StringPadding};
 use crate::error::Problem;
 use crate::global_heap::{AttributeHeap, NIL};
 use crate::object_id::ObjectId;
@@ -76,7 +76,7 @@ impl Attribute {
 
     /// Creates the attribute REFERENCE_LIST of a scale: the axes that use it (dimension scales specification).
     pub(crate) fn reference_list(axes: Vec<(ObjectId, u32)>) -> Self {
-        let member = |name: &str, offset, datatype| Member { name: name.to_owned(), offset, datatype };
+        let member = |name: &str, offset, datatype| CompoundMember { name: name.to_owned(), offset, datatype };
         // As in the HDF5 library: a C structure with padding at its end.
         let members =
             vec![member("dataset", 0, Datatype::ObjectReference), member("dimension", 8, Datatype::unsigned(4))];

@@ -29,7 +29,7 @@ pub enum Datatype {
     /// Names for values of an integer type; each name has the bytes of its value.
     Enumeration { base: Box<Datatype>, members: Vec<(String, Vec<u8>)> },
     /// Members at offsets within `size` bytes.
-    Compound { size: u32, members: Vec<Member> },
+    Compound { size: u32, members: Vec<CompoundMember> },
     /// A box of elements in row-major order.
     Array { shape: Vec<u32>, element: Box<Datatype> },
     /// The address of an object header ([`FileLayout::address`](crate::FileLayout::address)).
@@ -38,7 +38,7 @@ pub enum Datatype {
 
 /// A member of a compound datatype.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct CompoundMember {
     /// The name of the member.
     pub name: String,
     /// The offset of the member in the compound, in bytes.
@@ -110,8 +110,11 @@ impl Datatype {
 
     /// Creates a complex number as h5py writes it: the members `r` and `i`, each a float of `part` bytes.
     pub fn complex(part: u32) -> Self {
-        let member =
-            |name: &str, offset| Member { name: name.to_owned(), offset, datatype: Datatype::Float { size: part } };
+        let member = |name: &str, offset| CompoundMember {
+            name: name.to_owned(),
+            offset,
+            datatype: Datatype::Float { size: part },
+        };
         Datatype::Compound { size: part.saturating_mul(2), members: vec![member("r", 0), member("i", part)] }
     }
 
@@ -246,7 +249,7 @@ impl Datatype {
             }
             Datatype::Compound { size, members } => {
                 prefix(version, 6, members.len() as u32, *size, out);
-                for Member { name, offset, datatype } in members {
+                for CompoundMember { name, offset, datatype } in members {
                     encode_name(name, out);
                     out.extend(offset.to_le_bytes());
                     if version == 1 {
@@ -345,7 +348,7 @@ mod tests {
     fn gives_compound_types_with_arrays_the_second_version() {
         let array = Datatype::Array { shape: vec![2, 3], element: Box::new(Datatype::signed(1)) };
         assert_eq!(array.size(), Ok(6));
-        let members = vec![Member { name: "a".to_owned(), offset: 0, datatype: array }];
+        let members = vec![CompoundMember { name: "a".to_owned(), offset: 0, datatype: array }];
         let compound = encoded(&Datatype::Compound { size: 6, members });
         assert_eq!(compound[0], 0x26);
         // The name, its offset, and directly after it the array.
@@ -354,7 +357,8 @@ mod tests {
 
     #[test]
     fn refuses_unsupported_types() {
-        let member = |name: &str, offset| Member { name: name.to_owned(), offset, datatype: Datatype::signed(4) };
+        let member =
+            |name: &str, offset| CompoundMember { name: name.to_owned(), offset, datatype: Datatype::signed(4) };
         let compound = |size, members| Datatype::Compound { size, members };
         let deep = (0..100)
             .fold(Datatype::signed(1), |element, _| Datatype::Array { shape: vec![1], element: Box::new(element) });

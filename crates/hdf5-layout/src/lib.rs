@@ -65,7 +65,7 @@ mod tree;
 pub use attribute::Attribute;
 pub use dataset::Dataset;
 pub use dataspace::Dataspace;
-pub use datatype::{CharacterSet, Datatype, Member, StringPadding};
+pub use datatype::{CharacterSet, CompoundMember, Datatype, StringPadding};
 pub use error::{Error, Problem, Result};
 pub use global_heap::HeapPlan;
 pub use layout::FileLayout;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hdf5_layout::{CharacterSet, Dataspace, Datatype, Member, StringPadding};
+use hdf5_layout::{CharacterSet, CompoundMember, Dataspace, Datatype, StringPadding};
 use proptest::prelude::*;
 
 use super::model::{Elements, Model, ModelAttribute, ModelDataset, ModelObject};
@@ -102,7 +102,7 @@ fn compounds(inner: impl Strategy<Value = Datatype>) -> impl Strategy<Value = Da
             if seen.insert(name.clone()) {
                 let offset = size + gap;
                 size = offset + datatype.size().unwrap();
-                members.push(Member { name, offset, datatype });
+                members.push(CompoundMember { name, offset, datatype });
             }
         }
         Datatype::Compound { size, members }
