@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::names::UniqueNames;
 use super::{CfAttribute, Direction, axis_attributes, coordinates};
 use crate::column::boxes::Boxes;
-use crate::column::dataset::{Dataset, Variable};
+use crate::column::dataset::{CfDataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, Field};
 use crate::content::Content;
 use crate::geo::georeference::{Georeference, GeoreferencedAxes};
@@ -142,7 +142,7 @@ fn add_table<V: CfVariables>(variables: &mut V, columns: &Columns<V::Column>) ->
 /// Adds variables that share dimensions; returns the number of each dimension.
 pub(crate) fn add_dataset<V: CfVariables>(
     variables: &mut V,
-    dataset: &Dataset<V::Column>,
+    dataset: &CfDataset<V::Column>,
 ) -> Result<Vec<usize>, V::Failure> {
     let mut dimensions = Vec::new();
     for (name, length) in &dataset.dimensions {

@@ -5,7 +5,7 @@ use crate::column::Metadatum;
 /// The contents of one file or group: dimensions, the variables along them, and metadata. `C` is the representation of
 /// the cells.
 #[derive(Clone)]
-pub struct Dataset<C> {
+pub struct CfDataset<C> {
     /// Name (unique) and length of each dimension.
     pub dimensions: Vec<(String, u64)>,
     /// The variables in the order of the file.
@@ -25,7 +25,7 @@ pub struct Variable<C> {
     pub column: C,
 }
 
-impl<C> Dataset<C> {
+impl<C> CfDataset<C> {
     /// Returns the dimension whose coordinates a variable of this name along these axes holds, if any.
     pub(crate) fn dimension_of_coordinates(&self, name: &str, axes: &[usize]) -> Option<usize> {
         let &[axis] = axes else { return None };

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
-use crate::column::dataset::Dataset;
+use crate::column::dataset::CfDataset;
 use crate::column::{Column, Columns};
 use crate::content::Content;
 use crate::netcdf::Version;
@@ -44,7 +44,7 @@ pub fn hdf5(columns: &Columns, form: Form) -> Result<Arc<dyn Content>> {
 ///
 /// # Errors
 /// As for [`hdf5`].
-pub fn hdf5_of_dataset(dataset: &Dataset<Column>, form: Form) -> Result<Arc<dyn Content>> {
+pub fn hdf5_of_dataset(dataset: &CfDataset<Column>, form: Form) -> Result<Arc<dyn Content>> {
     Ok(Arc::new(tree::file(&FilePlan::of_dataset(dataset, Version::NetCdf4)?, form)?))
 }
 

@@ -43,7 +43,7 @@ mod variables;
 
 use std::sync::Arc;
 
-use crate::column::dataset::Dataset;
+use crate::column::dataset::CfDataset;
 use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
@@ -71,7 +71,7 @@ pub fn netcdf(columns: &Columns) -> FormatResult<NetCdf> {
 
 /// Returns the netCDF file of variables that share dimensions, like [`netcdf`]. The attributes contain nothing beyond
 /// the dataset's metadata. A dimension that can grow is the record dimension, if that is possible.
-pub fn netcdf_of_dataset(dataset: &Dataset<Column>) -> FormatResult<NetCdf> {
+pub fn netcdf_of_dataset(dataset: &CfDataset<Column>) -> FormatResult<NetCdf> {
     written(|version| FilePlan::of_dataset(dataset, version))
 }
 

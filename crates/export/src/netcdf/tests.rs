@@ -529,7 +529,7 @@ fn variables_along_the_record_dimension_lie_record_by_record() {
         Column::fixed(Field::new(name, datatype), shape, Arc::new(bytes))
     };
     let variable = |axes: &[usize], column: Column| Variable { axes: axes.to_vec(), column };
-    let dataset = |variables: Vec<Variable<Column>>| Dataset {
+    let dataset = |variables: Vec<Variable<Column>>| CfDataset {
         dimensions: vec![("time".to_owned(), 3), ("x".to_owned(), 5)],
         variables,
         growing: vec![1, 0],

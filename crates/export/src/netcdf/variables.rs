@@ -11,7 +11,7 @@ use super::types::{NcEncoding, NcType, Version};
 use crate::cf::names::UniqueNames;
 use crate::cf::plan::{CfVariables, EarthAxis, add_array, add_dataset};
 use crate::cf::{self, Note};
-use crate::column::dataset::{Dataset, Variable};
+use crate::column::dataset::{CfDataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, Field, FormatResult, Labels, Metadatum, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Repeat;
@@ -50,7 +50,7 @@ impl FilePlan {
     }
 
     /// Plans a file of variables that share dimensions; returns the reason if that version cannot hold it.
-    pub fn of_dataset(dataset: &Dataset<Column>, version: Version) -> FormatResult<Self> {
+    pub fn of_dataset(dataset: &CfDataset<Column>, version: Version) -> FormatResult<Self> {
         check_dataset(dataset, version)?;
         let mut builder = PlanBuilder::new(version);
         builder.global_attributes(&dataset.metadata);
@@ -90,7 +90,7 @@ fn check(columns: &Columns, version: Version) -> FormatResult<()> {
 }
 
 /// Checks that the shapes of all variables are those of their axes.
-fn check_dataset(dataset: &Dataset<Column>, version: Version) -> FormatResult<()> {
+fn check_dataset(dataset: &CfDataset<Column>, version: Version) -> FormatResult<()> {
     let empty = dataset.dimensions.iter().find(|(_, length)| *length == 0);
     if let Some((name, _)) = empty.filter(|_| version.is_classic()) {
         return Err(Unrepresentable::new(format!("{name}: netCDF classic has no axis of length 0")));

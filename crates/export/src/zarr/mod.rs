@@ -36,7 +36,7 @@ mod variables;
 use std::sync::Arc;
 
 use crate::column::boxes::{BoxedColumns, Boxes};
-use crate::column::dataset::Dataset;
+use crate::column::dataset::CfDataset;
 use crate::column::{Field, FormatResult, Metadatum};
 use crate::pyramid::Pyramid;
 
@@ -59,7 +59,7 @@ pub fn zarr(columns: &BoxedColumns) -> ZarrGroup {
 }
 
 /// Returns the group of variables that share dimensions. Its attributes contain nothing beyond the dataset's metadata.
-pub fn zarr_of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> ZarrGroup {
+pub fn zarr_of_dataset(dataset: &CfDataset<Arc<dyn Boxes>>) -> ZarrGroup {
     variables::of_dataset(dataset)
 }
 

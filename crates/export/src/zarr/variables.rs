@@ -15,7 +15,7 @@ use crate::cf::names::UniqueNames;
 use crate::cf::plan::{CfColumn, CfVariables, EarthAxis, add_array, add_dataset};
 use crate::cf::{self, CfAttribute, CfValue, Note};
 use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
-use crate::column::dataset::Dataset;
+use crate::column::dataset::CfDataset;
 use crate::column::{Column, Field, Labels, Metadatum};
 use crate::geo::georeference::Georeference;
 
@@ -31,7 +31,7 @@ pub fn group(columns: &BoxedColumns) -> ZarrGroup {
 }
 
 /// Returns the group of variables that share dimensions.
-pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> ZarrGroup {
+pub fn of_dataset(dataset: &CfDataset<Arc<dyn Boxes>>) -> ZarrGroup {
     let mut builder = GroupBuilder::new(&dataset.metadata);
     let Ok(_) = add_dataset(&mut builder, dataset);
     builder.group

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_export::column::boxes::Boxes;
-use tilefs_export::column::dataset::{Dataset, Variable};
+use tilefs_export::column::dataset::{CfDataset, Variable};
 use tilefs_export::hdf5::{Form, hdf5_of_dataset};
 use tilefs_export::netcdf::netcdf_of_dataset;
 use tilefs_export::zarr::{self, ZarrGroup};
@@ -191,7 +191,7 @@ impl GroupDataset {
         hdf5_of_dataset(&self.columns(Ok)?, form)
     }
 
-    fn columns(&self, change: impl Fn(Column) -> Result<Column>) -> Result<Dataset<Column>> {
+    fn columns(&self, change: impl Fn(Column) -> Result<Column>) -> Result<CfDataset<Column>> {
         self.with(|array, id, field| {
             let column = change(column(&*array.fields.subarray, id, field)?)?;
             Ok(if array.axes.is_empty() { Column { shape: Vec::new(), ..column } } else { column })
@@ -244,7 +244,7 @@ impl GroupDataset {
     }
 
     /// Builds the dataset; `cells` returns the cells of an attribute.
-    fn with<C>(&self, cells: impl Fn(&MemberArray, FieldId, Field) -> Result<C>) -> Result<Dataset<C>> {
+    fn with<C>(&self, cells: impl Fn(&MemberArray, FieldId, Field) -> Result<C>) -> Result<CfDataset<C>> {
         let mut variables = Vec::new();
         for array in &self.arrays {
             let rasters = Rasters::of(&array.fields)?;
@@ -255,7 +255,7 @@ impl GroupDataset {
         }
         let dimensions = self.dimensions.iter().map(|one| (one.name.clone(), one.shown.len())).collect();
         let growing = (0..self.dimensions.len()).filter(|&number| self.dimensions[number].grows).collect();
-        Ok(Dataset { dimensions, variables, growing, metadata: self.metadata.clone() })
+        Ok(CfDataset { dimensions, variables, growing, metadata: self.metadata.clone() })
     }
 }
 
