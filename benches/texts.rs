@@ -4,7 +4,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use support::handmade::{Stored, UINT8, attribute, schema};
-use tilefs_tree::{self as tree, Node, OpenOptions};
+use tilefs_tree::{self as tree, Node, TreeOptions};
 
 fn main() {
     divan::main();
@@ -17,7 +17,7 @@ fn make_text(bencher: Bencher<'_, '_>, count: usize, name: &str) {
     let one = |number: usize| attribute(&format!("attribute_{number}"), UINT8, None);
     let stored = Stored::new(&schema(100, 100, (0..count).map(one)));
     bencher.counter(ItemsCount::new(count)).bench(|| {
-        let root = tree::open(&stored.path(), &OpenOptions::default()).unwrap();
+        let root = tree::open(&stored.path(), &TreeOptions::default()).unwrap();
         let Some(Node::File(file)) = root.lookup(name).unwrap() else { panic!("no {name}") };
         file.open().unwrap().len()
     });

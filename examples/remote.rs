@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tilefs::read_ahead::{ReadAhead, Window};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, Node, OpenOptions};
+use tilefs_tree::{self as tree, Node, TreeOptions};
 
 /// The bytes of one read.
 const BLOCK: usize = 1 << 20;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let key = StoreKey::from("memory://remote/array");
     let objects = MemoryStorage::load(Path::new(array), &key)?;
     let storage = Arc::new(SimulatedStorage::new(Arc::new(objects), Duration::from_millis(milliseconds.parse()?)));
-    let options = OpenOptions::default();
+    let options = TreeOptions::default();
     let root = tree::root(tree::open_stored_in(storage.clone(), &key, &options)?, &options)?;
     let Some(Node::File(found)) = root.lookup(file)? else { return Err(format!("there is no file {file}").into()) };
     let read_ahead = ReadAhead::new(WORKERS, Window::LOCAL);

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use tilefs::read_ahead::Window;
 use tilefs_tree::node::suggest::suggestion;
 use tilefs_tree::select::Addressing;
-use tilefs_tree::{self as tree, Folder, MountedTree, Node, OpenOptions, Stored};
+use tilefs_tree::{self as tree, Folder, MountedTree, Node, Stored, TreeOptions};
 
 /// Number of prefetching threads for remote storage, where they mostly wait.
 const REMOTE_READ_AHEAD_WORKERS: usize = 32;
@@ -26,7 +26,7 @@ pub fn is_remote(array: &Path) -> bool {
 
 /// Returns the number of prefetching threads. Local: at most the number of decoding threads and of cores, since threads
 /// that answer reads decode too. Remote: as many as there should be concurrent requests.
-pub fn read_ahead_workers(array: &Path, options: &OpenOptions) -> usize {
+pub fn read_ahead_workers(array: &Path, options: &TreeOptions) -> usize {
     if is_remote(array) {
         options.reading.threads.max(REMOTE_READ_AHEAD_WORKERS)
     } else {
@@ -35,7 +35,7 @@ pub fn read_ahead_workers(array: &Path, options: &OpenOptions) -> usize {
 }
 
 /// Returns the limits for what is prefetched for all readers together.
-pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> Window {
+pub fn read_ahead_window(array: &Path, options: &TreeOptions) -> Window {
     let most = if is_remote(array) { REMOTE_READ_AHEAD_WINDOW } else { Window::LOCAL.bytes };
     let budget = usize::try_from(options.reading.cache_size).unwrap_or(usize::MAX);
     let decoded = Budget::new(budget).read_ahead() as u64;
@@ -43,17 +43,17 @@ pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> Window {
 }
 
 /// Opens an array or a group, and returns the root of its tree.
-pub fn open(array: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>, Failure> {
+pub fn open(array: &Path, options: &TreeOptions) -> Result<Arc<dyn Folder>, Failure> {
     Ok(tree::root(open_checked(array, options)?, options)?)
 }
 
 /// Opens the tree of an array or a group for mounting.
-pub fn open_tree(array: &Path, options: &OpenOptions) -> Result<MountedTree, Failure> {
+pub fn open_tree(array: &Path, options: &TreeOptions) -> Result<MountedTree, Failure> {
     Ok(MountedTree::new(open_checked(array, options)?, options)?)
 }
 
 /// Opens an array or a group, and checks that the named slices of the options exist in it.
-fn open_checked(array: &Path, options: &OpenOptions) -> Result<Stored, Failure> {
+fn open_checked(array: &Path, options: &TreeOptions) -> Result<Stored, Failure> {
     let stored = tree::open_stored(array, options)?;
     match &stored {
         Stored::Array(array) => tree::array::check_slices(array, options)?,
@@ -89,7 +89,7 @@ pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
 
 /// Returns the meaning of a selection for this array, or the reason why it is wrong, as lines for people. The selection
 /// may begin with `slice/`; positions must begin with `islice/`.
-pub fn explain_slice(array: &Path, options: &OpenOptions, selection: &str) -> Result<String, Failure> {
+pub fn explain_slice(array: &Path, options: &TreeOptions, selection: &str) -> Result<String, Failure> {
     let (by, selection) = match (selection.strip_prefix("islice/"), selection.strip_prefix("slice/")) {
         (Some(positions), _) => (Addressing::Position, positions),
         (_, coordinates) => (Addressing::Coordinate, coordinates.unwrap_or(selection)),

@@ -13,7 +13,7 @@ use tilefs_threads::address_space;
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
 use tilefs_tree::select::time::OpenWindow;
-use tilefs_tree::{self as tree, DomainOptions, IndexOptions, OpenOptions, ShownViews, VariantLists, views};
+use tilefs_tree::{self as tree, DomainOptions, IndexOptions, ShownViews, TreeOptions, VariantLists, views};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]
@@ -179,10 +179,10 @@ enum ShownExtent {
 
 impl Opening {
     /// Converts to the library's options. Warns about times that look like something else.
-    pub fn options(&self, slices: &NamedSlices) -> Result<OpenOptions, Failure> {
-        let defaults = OpenOptions::default();
+    pub fn options(&self, slices: &NamedSlices) -> Result<TreeOptions, Failure> {
+        let defaults = TreeOptions::default();
         let (from, at) = self.window()?;
-        let reading = tilefs_reader::OpenOptions {
+        let reading = tilefs_reader::ReaderOptions {
             at,
             from,
             key_file: self.key_file.clone(),
@@ -197,7 +197,7 @@ impl Opening {
             cloud: self.cloud.options()?,
             index: self.index()?,
         };
-        Ok(OpenOptions {
+        Ok(TreeOptions {
             reading,
             extent: match self.extent {
                 ShownExtent::Domain => tree::Extent::Domain,
@@ -215,9 +215,9 @@ impl Opening {
 
 impl TreeArguments {
     /// Converts to the library's options, as [`Opening::options`].
-    pub fn options(&self) -> Result<OpenOptions, Failure> {
+    pub fn options(&self) -> Result<TreeOptions, Failure> {
         let shown = self.show.iter().fold(ShownViews::NONE, ShownViews::and);
-        Ok(OpenOptions { shown, ..self.opening.options(&self.slices)? })
+        Ok(TreeOptions { shown, ..self.opening.options(&self.slices)? })
     }
 
     /// Starts the log on standard error.

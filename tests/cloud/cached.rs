@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use tilefs_tree::{self as tree, OpenOptions};
+use tilefs_tree::{self as tree, TreeOptions};
 
 use super::proxy::Proxy;
 use super::servers::S3;
@@ -68,7 +68,7 @@ fn processes_share_a_cache_and_may_die() {
     let proxy = Proxy::start(server.address(), Duration::from_millis(5));
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache").display().to_string();
-    let due = read(&*open(fixtures().join("demo").to_str().unwrap(), &OpenOptions::default()).unwrap(), "temp.f32");
+    let due = read(&*open(fixtures().join("demo").to_str().unwrap(), &TreeOptions::default()).unwrap(), "temp.f32");
     let due = due.unwrap();
     let start = || {
         let mut command = program();
@@ -165,7 +165,7 @@ fn many_readers_make_one_request_for_each_range() {
     server.put_folder(&local, "shared/array");
     let proxy = Proxy::start(server.address(), Duration::from_millis(10));
     let root = open("s3://shared/array", &options(&proxy.url())).unwrap();
-    let here = tree::open(&local, &OpenOptions::default()).unwrap();
+    let here = tree::open(&local, &TreeOptions::default()).unwrap();
     let paths = files(&*here);
     let path = paths.iter().find(|path| path.ends_with(".i32") || path.ends_with(".f64")).unwrap_or(&paths[0]);
     let due = read(&*here, path).unwrap();

@@ -15,20 +15,20 @@ use super::{open, options};
 use support::corpora::corpus;
 use support::manifest::{Object, load};
 use support::parallel;
-use tilefs_tree::{self as tree, OpenOptions};
+use tilefs_tree::{self as tree, TreeOptions};
 
 /// Without `TILEFS_WHOLE_CORPUS`, one in this many cases is read.
 const SOME: usize = 13;
 
 /// Returns the options with the key of the object, if it has one.
-fn with_key(object: &Object, options: OpenOptions) -> (OpenOptions, Option<NamedTempFile>) {
+fn with_key(object: &Object, options: TreeOptions) -> (TreeOptions, Option<NamedTempFile>) {
     let file = object.key.as_ref().map(|key| {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(key.as_bytes()).unwrap();
         file
     });
     let key_file = file.as_ref().map(|file| file.path().to_owned());
-    (OpenOptions { reading: tilefs_reader::OpenOptions { key_file, ..options.reading }, ..options }, file)
+    (TreeOptions { reading: tilefs_reader::ReaderOptions { key_file, ..options.reading }, ..options }, file)
 }
 
 /// Returns whether a name below a folder has control characters, which the object store client rejects.

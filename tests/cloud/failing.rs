@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tilefs_format::error::Error;
-use tilefs_tree::{self as tree, OpenOptions};
+use tilefs_tree::{self as tree, TreeOptions};
 
 use super::proxy::{Asked, Fault, Proxy};
 use super::servers::{S3, free_address};
@@ -25,7 +25,7 @@ fn busy() -> Fault {
 }
 
 /// Returns options with a short timeout, so that tests do not take long.
-fn impatient(url: &str, seconds: u64) -> OpenOptions {
+fn impatient(url: &str, seconds: u64) -> TreeOptions {
     let mut options = options(url);
     options.reading.cloud.io_timeout = Duration::from_secs(seconds);
     options
@@ -73,7 +73,7 @@ fn the_first_value_takes_few_requests() {
 fn what_passes_is_tried_again() {
     let Some(server) = S3::get() else { return };
     let (proxy, uri) = demo(server, "transient", Duration::ZERO);
-    let here = tree::open(&fixtures().join("demo"), &OpenOptions::default()).unwrap();
+    let here = tree::open(&fixtures().join("demo"), &TreeOptions::default()).unwrap();
     let due = read(&*here, "temp.f32").unwrap();
     let internal = Fault::Status(500, "InternalError", Vec::new());
     for fault in [busy(), internal, Fault::Reset, Fault::Cut, Fault::Stall, Fault::Hang] {

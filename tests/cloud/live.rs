@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tilefs_tree::{self as tree, MountedTree, OpenOptions, ServedTree};
+use tilefs_tree::{self as tree, MountedTree, ServedTree, TreeOptions};
 
 use super::servers::S3;
 use super::{fixtures, options, read};
@@ -22,7 +22,7 @@ fn a_refresh_shows_what_was_committed_to_a_bucket() {
         commits.sort();
         let last = format!("{place}/__commits/{}", commits.pop().unwrap().to_str().unwrap());
         server.delete(&last);
-        let reached = OpenOptions { is_watched: true, ..options(&server.url()) };
+        let reached = TreeOptions { is_watched: true, ..options(&server.url()) };
         let stored = tree::open_stored(Path::new(&format!("s3://{place}")), &reached).unwrap();
         let tree = MountedTree::new(stored, &reached).unwrap();
         let before = tree.root();

@@ -27,21 +27,21 @@ use tilefs_export::Content;
 use tilefs_fixtures::fixtures;
 use tilefs_format::error::Result;
 use tilefs_storage::{CloudOptions, Settings};
-use tilefs_tree::{self as tree, Folder, OpenOptions};
+use tilefs_tree::{self as tree, Folder, TreeOptions};
 
 /// Returns options for anonymous requests to an endpoint.
-fn options(endpoint: &str) -> OpenOptions {
+fn options(endpoint: &str) -> TreeOptions {
     let mut settings = Settings::default();
     settings.set_typed("vfs.s3.endpoint_override", endpoint).unwrap();
     settings.set_typed("vfs.s3.region", "us-east-1").unwrap();
     let cloud = CloudOptions { settings, anonymous: true, io_timeout: Duration::from_secs(20), disk_cache: None };
-    OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 2, cloud, ..Default::default() },
-        ..OpenOptions::default()
+    TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 2, cloud, ..Default::default() },
+        ..TreeOptions::default()
     }
 }
 
-fn open(uri: &str, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+fn open(uri: &str, options: &TreeOptions) -> Result<Arc<dyn Folder>> {
     tree::open(Path::new(uri), options)
 }
 

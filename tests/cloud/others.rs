@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tilefs_storage::Settings;
-use tilefs_tree::OpenOptions;
+use tilefs_tree::TreeOptions;
 
 use super::proxy::Proxy;
 use super::same::assert_same;
@@ -102,7 +102,7 @@ fn google_cloud_storage_is_as_a_local_copy() {
     let mut settings = Settings::default();
     settings.set_typed("vfs.gcs.endpoint", &proxy.url()).unwrap();
     settings.set_typed("vfs.gcs.project_id", "mine").unwrap();
-    let mut reached: OpenOptions = options("http://127.0.0.1:1");
+    let mut reached: TreeOptions = options("http://127.0.0.1:1");
     reached.reading.cloud.settings = settings;
     for name in FIXTURES {
         server.put_folder(&fixtures().join(name), &format!("google/{name}"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tilefs_export::Content;
 use tilefs_format::error::Result;
-use tilefs_tree::{self as tree, OpenOptions};
+use tilefs_tree::{self as tree, TreeOptions};
 
 use super::proxy::Proxy;
 use super::servers::S3;
@@ -23,7 +23,7 @@ const PART: u64 = 256 << 10;
 
 /// Compares each file of a local array with that of the same array in a store; returns the number of files.
 #[track_caller]
-pub fn assert_same(local: &Path, uri: &str, options: &OpenOptions) -> usize {
+pub fn assert_same(local: &Path, uri: &str, options: &TreeOptions) -> usize {
     let here = tree::open(local, options).unwrap();
     let there = open(uri, options).unwrap_or_else(|error| panic!("{uri}: {error}"));
     let (paths, others) = (files(&*here), files(&*there));
@@ -160,7 +160,7 @@ fn a_mount_shows_what_a_local_copy_shows() {
     let log_file = format!("--log-file={}", log.display());
     let output = tilefs(&server.url(), &["mount", "s3://mounted/demo", place, "--log-level=debug", &log_file]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let here = tree::open(&local, &OpenOptions::default()).unwrap();
+    let here = tree::open(&local, &TreeOptions::default()).unwrap();
     let due = read(&*here, "temp.f32").unwrap();
     let got = fs::read(mountpoint.join("temp.f32"));
     let table = fs::read_to_string("/proc/self/mounts").unwrap();

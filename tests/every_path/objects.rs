@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilefs_tree::{OpenOptions, is_object};
+use tilefs_tree::{TreeOptions, is_object};
 
 /// An array or a group to list.
 pub struct StoredObject {
@@ -22,7 +22,7 @@ pub fn objects_in(folder: &Path) -> Vec<StoredObject> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(place) = folders.pop() {
-        if is_object(&place, &OpenOptions::default()) {
+        if is_object(&place, &TreeOptions::default()) {
             let relative = place.strip_prefix(folder).unwrap_or(&place).to_string_lossy().into_owned();
             let own = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let name = if relative.is_empty() { own } else { relative };

@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
-use tilefs_tree::{self as tree, File, Folder, Node, OpenOptions, ShownViews};
+use tilefs_tree::{self as tree, File, Folder, Node, ShownViews, TreeOptions};
 
 use crate::digests::digest;
 use crate::neutral::Neutral;
@@ -56,7 +56,7 @@ pub type PathFacts = (String, String);
 /// Returns the facts of every path of an object, in order of the paths.
 pub fn every_path(object: &StoredObject, neutral: &Neutral, threads: Option<usize>) -> Vec<PathFacts> {
     let keys = tempfile::tempdir().expect("a temporary folder");
-    let mut options = OpenOptions::default();
+    let mut options = TreeOptions::default();
     options.reading.threads = threads.unwrap_or(options.reading.threads);
     options.reading.at = Some(AS_OF);
     if let Some(key) = &object.key {
@@ -64,7 +64,7 @@ pub fn every_path(object: &StoredObject, neutral: &Neutral, threads: Option<usiz
         fs::write(&file, key).expect("a key is written");
         options.reading.key_file = Some(file);
     }
-    let shown = OpenOptions { shown: ShownViews::ALL, ..options.clone() };
+    let shown = TreeOptions { shown: ShownViews::ALL, ..options.clone() };
     let mut walk = Walk { neutral, found: Vec::new() };
     match (tree::open(&object.place, &shown), tree::open(&object.place, &options)) {
         (Ok(folder), Ok(plain)) => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tilefs_tree::node::names::OF_ARRAYS;
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
 
 use crate::mounted::Mounted;
 use crate::tools::has;
@@ -250,9 +250,9 @@ fn the_tree_of_the_manual_is_the_tree_that_is_served() {
     arrays.extend([fixtures.join("demo"), fixtures.join("arrays/filestore")]);
     // One with geometries.
     arrays.push(support::corpora::corpus().join("arrays/v22/dense_types_multi_var/p2"));
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+        ..TreeOptions::default()
     };
     let mut served = BTreeSet::new();
     for root in arrays.iter().filter_map(|array| tree::open(array, &options).ok()) {

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use support::parallel;
 use support::stored::{Copy, file_below};
 use tilefs_format::error::{Error, Result};
-use tilefs_tree::{self as tree, EntryKind, Folder, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, TreeOptions};
 
 /// Returns all raw files of an array, including coordinates.
 fn values(array: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let root = tree::open(
         array,
-        &OpenOptions {
-            reading: tilefs_reader::OpenOptions { threads: 1, cache_size: 1 << 20, ..Default::default() },
-            ..OpenOptions::default()
+        &TreeOptions {
+            reading: tilefs_reader::ReaderOptions { threads: 1, cache_size: 1 << 20, ..Default::default() },
+            ..TreeOptions::default()
         },
     )?;
     let raw = |folder: &dyn Folder| -> Result<Vec<(String, Vec<u8>)>> {
@@ -121,7 +121,7 @@ fn what_an_ignore_file_takes_back_is_not_missed() {
 #[test]
 fn a_commit_in_progress_is_not_a_lost_one() {
     let copy = Copy::of("sparse/overlap");
-    let directory = || tree::open_array(&copy.path(), &OpenOptions::default()).unwrap().folder().clone();
+    let directory = || tree::open_array(&copy.path(), &TreeOptions::default()).unwrap().folder().clone();
     let mark = copy.file("__commits", ".wrt");
     fs::remove_file(&mark).unwrap();
     assert!(matches!(directory().directory().warnings(), [one] if one.contains("its commit is lost")));
@@ -178,7 +178,7 @@ fn a_part_that_is_a_link_to_nowhere_is_not_empty() {
                 true => std::os::unix::fs::symlink("nowhere", &path).unwrap(),
                 false => fs::write(&path, []).unwrap(),
             }
-            let looked = match tree::open_stored(&copy.path(), &OpenOptions::default()) {
+            let looked = match tree::open_stored(&copy.path(), &TreeOptions::default()) {
                 Err(error) => Err(error),
                 Ok(tree::Stored::Array(array)) => array.metadata().map(drop),
                 Ok(tree::Stored::Group(group)) => group.members().and_then(|_| group.metadata()).map(drop),
@@ -197,7 +197,7 @@ fn a_part_that_is_a_link_to_nowhere_is_not_empty() {
 #[test]
 fn what_a_vacuum_is_about_to_take_away_is_explained() {
     let warnings = |copy: &Copy| {
-        let array = tree::open_array(&copy.path(), &OpenOptions::default()).unwrap();
+        let array = tree::open_array(&copy.path(), &TreeOptions::default()).unwrap();
         array.folder().directory().warnings().to_vec()
     };
     let copy = Copy::of("sparse/consolidated");

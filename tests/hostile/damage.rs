@@ -13,7 +13,7 @@ use support::manifest::{Object, load};
 use support::parallel;
 use tempfile::TempDir;
 use tilefs_format::error::{Error, Result};
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
 
 /// Bytes per read: few, so that the surroundings of a damaged place are read separately.
 const PIECE: usize = 128;
@@ -193,9 +193,9 @@ fn a_damaged_member_costs_no_other() {
         let schema = Path::new(member).join(schema.expect("a member has a schema"));
         apply(Halved, &group.place.join(&schema), &copy.path().join(&schema));
         let open = |path: &[&str]| {
-            let options = OpenOptions {
-                reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
-                ..OpenOptions::default()
+            let options = TreeOptions {
+                reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+                ..TreeOptions::default()
             };
             let mut folder = tree::open(&copy.path(), &options)?;
             for name in path {
@@ -399,15 +399,15 @@ fn undamaged(object: &Object) -> Vec<(String, Vec<u8>)> {
 /// Returns the raw files of all columns, including coordinates.
 fn columns(array: &Path) -> Result<Vec<Shown>> {
     let key_file = Some(key_file(array)).filter(|file| file.exists());
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions {
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions {
             at: Some(u64::MAX),
             cache_size: 1 << 20,
             threads: 1,
             key_file,
             ..Default::default()
         },
-        ..OpenOptions::default()
+        ..TreeOptions::default()
     };
     let root = tree::open(array, &options)?;
     let mut found = raw_files(&*root, "")?;
@@ -421,9 +421,9 @@ fn columns(array: &Path) -> Result<Vec<Shown>> {
 fn texts_of(array: &Path, folder: &str) -> Result<Vec<(String, Result<Vec<u8>>)>> {
     let root = tree::open(
         array,
-        &OpenOptions {
-            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
-            ..OpenOptions::default()
+        &TreeOptions {
+            reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+            ..TreeOptions::default()
         },
     )?;
     let folder = support::shown::subfolder(&*root, folder)?;

@@ -8,14 +8,14 @@ use support::shown::{file, subfolder};
 use support::stored::{Copy, copy_folder, file_below, generic_tile, payload, stored};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::filter::Key;
-use tilefs_tree::{self as tree, OpenOptions};
+use tilefs_tree::{self as tree, TreeOptions};
 
 const KEY: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz012345";
 
 /// An encrypted array of the fixtures, with its key beside it.
 struct Encrypted {
     copy: Copy,
-    options: OpenOptions,
+    options: TreeOptions,
 }
 
 impl Encrypted {
@@ -24,9 +24,9 @@ impl Encrypted {
         let key_file = Some(copy.beside("key", KEY));
         Encrypted {
             copy,
-            options: OpenOptions {
-                reading: tilefs_reader::OpenOptions { key_file, threads: 1, ..Default::default() },
-                ..OpenOptions::default()
+            options: TreeOptions {
+                reading: tilefs_reader::ReaderOptions { key_file, threads: 1, ..Default::default() },
+                ..TreeOptions::default()
             },
         }
     }
@@ -61,14 +61,14 @@ fn the_array_itself_is_read_with_its_key_alone() {
     let whole = Encrypted::new();
     let (values, coordinates) = whole.read().unwrap();
     assert_eq!((values.len(), coordinates.len(), whole.damage().as_str()), (160, 320, ""));
-    let without = OpenOptions::default();
+    let without = TreeOptions::default();
     assert!(matches!(tree::open(&whole.path(), &without).err(), Some(Error::Key { .. })));
-    let other = OpenOptions {
-        reading: tilefs_reader::OpenOptions {
+    let other = TreeOptions {
+        reading: tilefs_reader::ReaderOptions {
             key_file: Some(whole.copy.beside("other", &[7; 32])),
             ..Default::default()
         },
-        ..OpenOptions::default()
+        ..TreeOptions::default()
     };
     let error = tree::open(&whole.path(), &other).err().expect("another key does not fit");
     assert!(matches!(&error, Error::Key { .. }) && error.to_string().contains("__schema"), "{error}");
@@ -78,9 +78,9 @@ fn the_array_itself_is_read_with_its_key_alone() {
 #[test]
 fn an_array_without_encryption_does_not_pass_for_one_with() {
     let plain = Copy::of("sparse/dims_1");
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { key_file: Some(plain.beside("key", KEY)), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { key_file: Some(plain.beside("key", KEY)), ..Default::default() },
+        ..TreeOptions::default()
     };
     assert!(is_refused(tree::open(&plain.path(), &options)));
 }
@@ -185,9 +185,9 @@ fn forged_copies_of_footers_are_found() {
 #[test]
 fn a_group_that_is_not_encrypted_is_refused_with_a_key() {
     let group = Copy::of("groups/experiment");
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { key_file: Some(group.beside("key", KEY)), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { key_file: Some(group.beside("key", KEY)), ..Default::default() },
+        ..TreeOptions::default()
     };
     let Ok(tree::Stored::Group(opened)) = tree::open_stored(Path::new(&group.path()), &options) else {
         panic!("a group");

@@ -18,7 +18,7 @@ use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_storage::{MemoryStorage, StoreKey};
 use tilefs_tree::array::array_folder;
-use tilefs_tree::{Folder, Node, OpenOptions};
+use tilefs_tree::{Folder, Node, TreeOptions};
 
 /// The arrays to damage, each of about ten KiB.
 const ARRAYS: [&str; 22] = [
@@ -173,9 +173,9 @@ fn read_all(storage: MemoryStorage, root: &StoreKey, seed: u64) -> Read {
         assert!(!line.contains(char::is_control));
         read.errors += 1;
     }
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+        ..TreeOptions::default()
     };
     match array_folder(array, Arc::new(options)) {
         Ok(folder) => {

@@ -5,15 +5,15 @@ use std::fs;
 use support::shown::{file, subfolder};
 use support::stored::{Copy, alter, make_filter_unknown};
 use tilefs_format::error::Result;
-use tilefs_tree::{self as tree, EntryKind, Folder, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, TreeOptions};
 
 /// Returns the raw files of an array and of its dimensions, by name.
 fn files(copy: &Copy) -> Vec<(String, Result<Vec<u8>>)> {
     let root = tree::open(
         &copy.path(),
-        &OpenOptions {
-            reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
-            ..OpenOptions::default()
+        &TreeOptions {
+            reading: tilefs_reader::ReaderOptions { threads: 1, ..Default::default() },
+            ..TreeOptions::default()
         },
     )
     .expect("it opens");
@@ -31,7 +31,7 @@ fn files(copy: &Copy) -> Vec<(String, Result<Vec<u8>>)> {
 
 /// Returns schema.txt, which `tilefs info` prints.
 fn info(copy: &Copy) -> String {
-    let root = tree::open(&copy.path(), &OpenOptions::default()).expect("it opens");
+    let root = tree::open(&copy.path(), &TreeOptions::default()).expect("it opens");
     String::from_utf8(file(&*root, "schema", ".txt").expect("the schema as text")).expect("text")
 }
 

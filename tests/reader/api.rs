@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::paths::{node, whole};
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{Array, Error, Object, Values};
-use tilefs_tree::{self as tree, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
 
 fn fixture(name: &str) -> PathBuf {
     tilefs_fixtures::fixtures().join(name)
@@ -25,8 +25,8 @@ fn arrays_below(folder: &Path, found: &mut Vec<PathBuf>) {
     entries.filter(|path| path.is_dir()).for_each(|path| arrays_below(&path, found));
 }
 
-fn latest() -> tilefs_reader::OpenOptions {
-    tilefs_reader::OpenOptions { at: Some(u64::MAX), ..tilefs_reader::OpenOptions::default() }
+fn latest() -> tilefs_reader::ReaderOptions {
+    tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..tilefs_reader::ReaderOptions::default() }
 }
 
 /// Returns the bytes of a file of a tree; `None` if there is no such file.
@@ -92,9 +92,9 @@ fn boxes_and_batches_are_what_the_files_hold() {
         let array = latest().open(&path).unwrap().into_array().unwrap();
         let root = tree::open(
             &path,
-            &OpenOptions {
-                reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-                ..OpenOptions::default()
+            &TreeOptions {
+                reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+                ..TreeOptions::default()
             },
         )
         .unwrap();

@@ -10,7 +10,7 @@ use support::paths::{content, files, found, whole};
 use tilefs_format::error::{Error, Result};
 use tilefs_storage::simulated::{FaultKind, StorageOperation, StorageRequest};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, Folder, OpenOptions};
+use tilefs_tree::{self as tree, Folder, TreeOptions};
 
 /// An array of the fixtures in an object store.
 struct Remote {
@@ -34,12 +34,12 @@ impl Remote {
     }
 
     fn open(&self) -> Result<Arc<dyn Folder>> {
-        self.open_with(OpenOptions::default())
+        self.open_with(TreeOptions::default())
     }
 
-    fn open_with(&self, options: OpenOptions) -> Result<Arc<dyn Folder>> {
-        let options = OpenOptions {
-            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 2, ..options.reading },
+    fn open_with(&self, options: TreeOptions) -> Result<Arc<dyn Folder>> {
+        let options = TreeOptions {
+            reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 2, ..options.reading },
             ..options
         };
         let stored = tree::open_stored_in(self.storage.clone(), &self.key, &options)?;
@@ -134,9 +134,9 @@ fn rows_are_got_a_few_times_however_small_the_cache_is() {
     let mut once = 0;
     for (cache_size, most) in [(64 << 20, 1), (4 << 20, 1), (2 << 20, 5), (1 << 20, 5)] {
         let root = remote
-            .open_with(OpenOptions {
-                reading: tilefs_reader::OpenOptions { cache_size, ..Default::default() },
-                ..OpenOptions::default()
+            .open_with(TreeOptions {
+                reading: tilefs_reader::ReaderOptions { cache_size, ..Default::default() },
+                ..TreeOptions::default()
             })
             .unwrap();
         let content = found(&*root, "v.u32").unwrap().open().unwrap();
@@ -338,9 +338,9 @@ fn what_a_listing_names_and_is_not_there_is_missing() {
     let objects = Arc::new(MemoryStorage::load(&folder, &key).unwrap());
     let data = objects.keys().into_iter().find(|key| key.name() == Some(b"a0.tdb")).unwrap();
     let bytes = objects.bytes(&data).unwrap();
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 1, ..Default::default() },
+        ..TreeOptions::default()
     };
     let root = tree::root(tree::open_stored_in(objects.clone(), &key, &options).unwrap(), &options).unwrap();
     objects.remove(&data);

@@ -25,7 +25,7 @@ use tilefs_threads as threads;
 use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
 use tilefs_tree::cells::sparse::SparseSubarray;
 use tilefs_tree::cells::{FieldId, Subarray, column, describe_field};
-use tilefs_tree::{Extent, OpenOptions, open_array};
+use tilefs_tree::{Extent, TreeOptions, open_array};
 
 /// Maximum number of rows that are checked individually. In longer arrays, these are spread over all rows.
 const MOST_ROWS: u64 = 2000;
@@ -160,9 +160,9 @@ fn arrays_below(folder: &Path) -> Vec<PathBuf> {
 
 fn look_at(path: &Path) -> Found {
     let mut found = Found::default();
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { threads: 1, ..Default::default() },
+        ..TreeOptions::default()
     };
     // Encrypted, damaged and unsupported arrays have no Parquet file.
     let Ok(array) = open_array(path, &options) else {

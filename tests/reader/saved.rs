@@ -10,7 +10,7 @@ use std::sync::{Arc, Once};
 
 use tilefs_reader::statistics::Value;
 use tilefs_threads as threads;
-use tilefs_tree::{self as tree, Folder, IndexOptions, Node, OpenOptions, ServedTree};
+use tilefs_tree::{self as tree, Folder, IndexOptions, Node, ServedTree, TreeOptions};
 
 /// The key of the encrypted fixtures.
 const KEYS: [(&str, &str); 2] =
@@ -32,16 +32,16 @@ impl Index {
         self.folder.path().join("index")
     }
 
-    fn options(&self) -> OpenOptions {
+    fn options(&self) -> TreeOptions {
         let index = IndexOptions { folder: self.path(), most: 64 << 20, is_required: true, least_cells: 0 };
-        OpenOptions {
-            reading: tilefs_reader::OpenOptions {
+        TreeOptions {
+            reading: tilefs_reader::ReaderOptions {
                 index: Some(index),
                 threads: 2,
                 cache_size: 32 << 20,
                 ..Default::default()
             },
-            ..OpenOptions::default()
+            ..TreeOptions::default()
         }
     }
 
@@ -76,7 +76,7 @@ const UNLISTED: [&str; 7] = [
 ];
 
 /// Reads all listed files of an array, and some unlisted ones.
-fn mount(path: &Path, options: &OpenOptions) -> Seen {
+fn mount(path: &Path, options: &TreeOptions) -> Seen {
     let stored = tree::open_stored(path, options).unwrap();
     let tree = tree::MountedTree::new(stored, options).unwrap();
     let mut files = BTreeMap::new();
@@ -172,8 +172,8 @@ fn a_second_mount_finds_out_nothing_again() {
         let index = Index::new();
         let without = mount(
             &path,
-            &OpenOptions {
-                reading: tilefs_reader::OpenOptions { index: None, ..index.options().reading },
+            &TreeOptions {
+                reading: tilefs_reader::ReaderOptions { index: None, ..index.options().reading },
                 ..index.options()
             },
         );
@@ -203,14 +203,14 @@ fn other_times_of_an_array_have_other_entries() {
     };
     for path in fixtures().into_iter().filter(is_changing) {
         let index = Index::new();
-        let stored = tree::open_array(&path, &OpenOptions::default()).unwrap();
+        let stored = tree::open_array(&path, &TreeOptions::default()).unwrap();
         let mut times = stored.folder().commit_times().unwrap();
         times.insert(0, 1);
         for round in 0..2 {
             for at in &times {
                 for from in [None, Some(times[times.len() / 2])] {
-                    let options = OpenOptions {
-                        reading: tilefs_reader::OpenOptions {
+                    let options = TreeOptions {
+                        reading: tilefs_reader::ReaderOptions {
                             at: Some(*at),
                             from: from.filter(|from| from <= at),
                             ..index.options().reading
@@ -218,8 +218,8 @@ fn other_times_of_an_array_have_other_entries() {
                         ..index.options()
                     };
                     let about = format!("{} {at} {from:?} {round}", path.display());
-                    let without = OpenOptions {
-                        reading: tilefs_reader::OpenOptions { index: None, ..options.reading.clone() },
+                    let without = TreeOptions {
+                        reading: tilefs_reader::ReaderOptions { index: None, ..options.reading.clone() },
                         ..options.clone()
                     };
                     let (Ok(stored), Ok(other)) =
@@ -253,8 +253,8 @@ fn an_array_in_the_place_of_another_has_other_entries() {
                 &seen,
                 &mount(
                     &place,
-                    &OpenOptions {
-                        reading: tilefs_reader::OpenOptions { index: None, ..index.options().reading },
+                    &TreeOptions {
+                        reading: tilefs_reader::ReaderOptions { index: None, ..index.options().reading },
                         ..index.options()
                     },
                 ),
@@ -277,8 +277,8 @@ fn an_array_in_the_place_of_another_has_other_entries() {
         &less,
         &mount(
             &place,
-            &OpenOptions {
-                reading: tilefs_reader::OpenOptions { index: None, ..index.options().reading },
+            &TreeOptions {
+                reading: tilefs_reader::ReaderOptions { index: None, ..index.options().reading },
                 ..index.options()
             },
         ),
@@ -330,8 +330,8 @@ fn damaged_entries_change_nothing() {
 fn nothing_is_saved_of_what_is_read_with_a_key() {
     let index = Index::new();
     let key_file = index.folder.path().join("key");
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { key_file: Some(key_file.clone()), ..index.options().reading },
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { key_file: Some(key_file.clone()), ..index.options().reading },
         ..index.options()
     };
     for (kind, key) in KEYS {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use support::shown::{file, offsets_within};
 use tilefs_format::error::Result;
-use tilefs_tree::{self as tree, Folder, OpenOptions};
+use tilefs_tree::{self as tree, Folder, TreeOptions};
 
 /// The fill value of INT32.
 const FILL: i32 = i32::MIN;
 
 fn open(path: &Path) -> Result<Arc<dyn Folder>> {
-    let reading = tilefs_reader::OpenOptions { threads: 1, ..Default::default() };
-    tree::open(path, &OpenOptions { reading, ..OpenOptions::default() })
+    let reading = tilefs_reader::ReaderOptions { threads: 1, ..Default::default() };
+    tree::open(path, &TreeOptions { reading, ..TreeOptions::default() })
 }
 
 fn read(array: &str) -> Result<Vec<i32>> {

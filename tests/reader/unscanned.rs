@@ -11,7 +11,7 @@ use support::paths::{node, text};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::statistics::Value;
 use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
-use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, OpenOptions, ServedTree};
+use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, ServedTree, TreeOptions};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {
@@ -107,9 +107,9 @@ fn open_as(name: &str, is_remote: bool) -> (Arc<Generated>, Arc<dyn Folder>) {
     let array = Array::named(name).unwrap();
     let storage =
         Arc::new(Generated { array, is_remote, reads_of_cells: AtomicUsize::new(0), bytes: Mutex::default() });
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+        ..TreeOptions::default()
     };
     let stored = tree::open_stored_in(storage.clone(), &ROOT.into(), &options).unwrap();
     (storage, tree::root(stored, &options).unwrap())
@@ -282,7 +282,7 @@ fn zarr_arrays_that_are_not_listed_are_found_and_counted() {
 #[test]
 fn a_column_of_sorted_rows_is_opened_without_sorting() {
     let path = tilefs_fixtures::fixtures().join("arrays/sparse/dims_3");
-    let options = OpenOptions::default();
+    let options = TreeOptions::default();
     let tree = tree::MountedTree::new(tree::open_stored(&path, &options).unwrap(), &options).unwrap();
     let sorted_cells = || {
         let counters = tree.statistics();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
 
 use crate::client::{Program, Reply, ask, demo, get, serve_toy};
 use support::toy;
@@ -11,7 +11,7 @@ use support::toy;
 const AT: &str = "2024-06-01";
 
 fn root() -> Arc<dyn Folder> {
-    let mut options = OpenOptions::default();
+    let mut options = TreeOptions::default();
     options.reading.at = tree::select::time::window(AT).unwrap().1;
     tree::open(&demo(), &options).unwrap()
 }

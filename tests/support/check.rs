@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tilefs_format::error::Result;
-use tilefs_tree::{self as tree, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
 
 use super::columns::{
     Column, Number, canonical_dense, canonical_sparse, compare_rows, digest, hex, number_of, size_of,
@@ -87,8 +87,8 @@ impl Check<'_> {
     /// Opens the tree in a window of time; without one, in the newest state, which may be dated in the future.
     fn open(&self, window: Option<(u64, u64)>) -> Result<Arc<dyn Folder>> {
         let (from, at) = window.unwrap_or((0, u64::MAX));
-        let options = OpenOptions {
-            reading: tilefs_reader::OpenOptions {
+        let options = TreeOptions {
+            reading: tilefs_reader::ReaderOptions {
                 at: Some(at),
                 from: (from > 0).then_some(from),
                 key_file: self.key.as_ref().map(|file| file.path().to_owned()),
@@ -96,7 +96,7 @@ impl Check<'_> {
                 threads: 1,
                 ..Default::default()
             },
-            ..OpenOptions::default()
+            ..TreeOptions::default()
         };
         tree::open(&self.object.place, &options)
     }

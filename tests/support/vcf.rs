@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs_tree::{Folder, OpenOptions, open};
+use tilefs_tree::{Folder, TreeOptions, open};
 
 use super::paths::file;
 use super::skip::{Need, skipped};
 
 pub fn opened(path: &Path) -> Arc<dyn Folder> {
-    open(path, &OpenOptions::default()).unwrap()
+    open(path, &TreeOptions::default()).unwrap()
 }
 
 /// Returns the bytes of a file, read in sequence without its length, as a whole, and in parts from the end.

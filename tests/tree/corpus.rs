@@ -94,7 +94,7 @@ fn fragments_have_as_many_bytes_as_their_footers_say() {
     let objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
     let mut compared = 0;
     for object in objects.iter().filter(|object| !object.is_group && object.key.is_none()) {
-        let mounted = tilefs_tree::open(&object.place, &tilefs_tree::OpenOptions::default());
+        let mounted = tilefs_tree::open(&object.place, &tilefs_tree::TreeOptions::default());
         let mounted = mounted.unwrap_or_else(|error| panic!("{}: {error}", object.name));
         let table = file(&*mounted, "fragments", ".tsv").expect("every array has this file");
         for line in String::from_utf8(table).expect("text").lines().skip(1) {
@@ -143,7 +143,7 @@ fn open_all(folder: &Path) {
         let names: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder is listed").path()).collect();
         let is = |name: &str| names.iter().any(|path| path.ends_with(name));
         if ["__schema", "__array_schema.tdb", "__group", "__tiledb_group.tdb"].into_iter().any(is) {
-            match tilefs_tree::open(&folder, &tilefs_tree::OpenOptions::default()) {
+            match tilefs_tree::open(&folder, &tilefs_tree::TreeOptions::default()) {
                 Ok(_) => opened += 1,
                 Err(error) => {
                     println!("  {error}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tilefs_export::Content;
 use tilefs_tree::node::NODE;
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, OpenOptions};
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
 
 use support::own_process::in_own_process;
 use support::paths::{folder, node};
@@ -17,9 +17,9 @@ fn fixture(name: &str) -> Arc<dyn Folder> {
     let path = tilefs_fixtures::fixtures().join(name);
     tree::open(
         &path,
-        &OpenOptions {
-            reading: tilefs_reader::OpenOptions { cache_size: 32 << 20, ..Default::default() },
-            ..OpenOptions::default()
+        &TreeOptions {
+            reading: tilefs_reader::ReaderOptions { cache_size: 32 << 20, ..Default::default() },
+            ..TreeOptions::default()
         },
     )
     .unwrap()
@@ -256,14 +256,14 @@ fn files_of_very_many_attributes_are_made_when_they_are_looked_up() {
     let path = place.path().join("wide");
     let made = Command::new(&python).arg("-c").arg(WIDE).arg(&path).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let root = tree::open(&path, &OpenOptions::default()).unwrap();
+    let root = tree::open(&path, &TreeOptions::default()).unwrap();
     let cells =
         |number: i32| -> Vec<u8> { [5, 6].iter().flat_map(|cell| (cell + 100 * number).to_le_bytes()).collect() };
     // An array of two attributes has as many nodes that do not belong to one.
     let narrow = place.path().join("narrow");
     let made = Command::new(python).arg("-c").arg(WIDE.replace("1198", "0")).arg(&narrow).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let others = tree::open(&narrow, &OpenOptions::default()).unwrap().memory();
+    let others = tree::open(&narrow, &TreeOptions::default()).unwrap().memory();
     assert!(root.memory() <= others, "{} {others}", root.memory());
     let slice = folder(&root, "islice/1,1:3");
     let looked_up = [("a0", 0), ("a7", 7), ("a1197", 1197), ("a7.i32", 1198), ("a7.x", 1199)];

@@ -10,7 +10,7 @@ use support::corpora::corpus;
 use support::paths::{bytes, folder, node, text};
 use tilefs_format::error::Error;
 use tilefs_format::name::TimestampedName;
-use tilefs_tree::{EntryKind, Folder, Node, OpenOptions, Stored, group, open, open_stored};
+use tilefs_tree::{EntryKind, Folder, Node, Stored, TreeOptions, group, open, open_stored};
 
 /// One array or group of a manifest.
 struct Object {
@@ -37,14 +37,14 @@ impl Object {
     /// Opens the root of the tree as of the time of a read.
     fn open(&self, read: &Value) -> tilefs_format::error::Result<Arc<dyn Folder>> {
         let bound = |number: usize| read["timestamps"][number].as_u64();
-        let options = OpenOptions {
-            reading: tilefs_reader::OpenOptions {
+        let options = TreeOptions {
+            reading: tilefs_reader::ReaderOptions {
                 from: bound(0),
                 at: Some(bound(1).unwrap_or(u64::MAX)),
                 key_file: self.key.as_ref().map(|file| file.path().to_owned()),
                 ..Default::default()
             },
-            ..OpenOptions::default()
+            ..TreeOptions::default()
         };
         open(&self.path, &options)
     }
@@ -245,9 +245,9 @@ fn labels_lie_along_their_dimension() {
         for (label, place) in folders.into_iter().zip(&places) {
             let array = open(
                 place,
-                &OpenOptions {
-                    reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-                    ..OpenOptions::default()
+                &TreeOptions {
+                    reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+                    ..TreeOptions::default()
                 },
             )
             .unwrap();
@@ -284,9 +284,9 @@ fn labels_are_what_libtiledb_reads() {
     let recorded: Value = serde_json::from_slice(&std::fs::read(recorded).unwrap()).unwrap();
     let mut compared = 0;
     for (array, labels) in recorded["labels"].as_object().unwrap() {
-        let options = OpenOptions {
-            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-            ..OpenOptions::default()
+        let options = TreeOptions {
+            reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+            ..TreeOptions::default()
         };
         let root = open(&corpus.join(array), &options).unwrap();
         let files = names(&folder(&root, "labels"));
@@ -423,9 +423,9 @@ fn history_is_what_a_window_shows() {
 #[test]
 fn a_filestore_shows_its_file() {
     let fixtures = tilefs_fixtures::fixtures();
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+        ..TreeOptions::default()
     };
     let root = open(&fixtures.join("arrays/filestore"), &options).unwrap();
     assert_eq!(names(&folder(&root, "contents")), ["lines.txt"]);
@@ -438,9 +438,9 @@ fn a_filestore_shows_its_file() {
 }
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+        ..TreeOptions::default()
     };
     open(&tilefs_fixtures::fixtures().join(name), &options).unwrap()
 }
@@ -502,9 +502,9 @@ fn sparse_arrays_say_how_many_rows_they_have() {
     let mut slices = 0;
     for entry in std::fs::read_dir(fixtures).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let options = OpenOptions {
-            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-            ..OpenOptions::default()
+        let options = TreeOptions {
+            reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+            ..TreeOptions::default()
         };
         let path = tilefs_fixtures::fixtures().join("arrays/sparse").join(&name);
         let root = match open(&path, &options) {
@@ -553,9 +553,9 @@ fn file_attributes(root: &Arc<dyn Folder>, path: &str) -> Vec<(String, Vec<u8>)>
 #[test]
 fn a_group_is_a_tree_of_lines() {
     let path = tilefs_fixtures::fixtures().join("arrays/groups/experiment");
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+        ..TreeOptions::default()
     };
     let Ok(Stored::Group(group)) = open_stored(&path, &options) else { panic!("no group") };
     let lines = |depth: Option<usize>| {
@@ -584,9 +584,9 @@ fn a_group_is_a_tree_of_lines() {
 #[test]
 fn extended_attributes_explain_files_and_folders() {
     let fixtures = tilefs_fixtures::fixtures();
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+        ..TreeOptions::default()
     };
     let attributes = |root: &Arc<dyn Folder>, path: &str| -> String {
         let all = match node(root, path) {
@@ -640,9 +640,9 @@ fn a_group_explains_itself() {
     let path = tilefs_fixtures::fixtures().join("arrays/groups/experiment");
     let root = open(
         &path,
-        &OpenOptions {
-            reading: tilefs_reader::OpenOptions { at: Some(u64::MAX), ..Default::default() },
-            ..OpenOptions::default()
+        &TreeOptions {
+            reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), ..Default::default() },
+            ..TreeOptions::default()
         },
     )
     .unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tilefs_export::Content;
 use tilefs_reader::statistics::Value;
-use tilefs_tree::{self as tree, IndexOptions, Node, OpenOptions};
+use tilefs_tree::{self as tree, IndexOptions, Node, TreeOptions};
 
 /// The number of lines of the array `big_tile`, of lines of each of its chunks, and of bytes of a chunk. Each value is the
 /// number of its line.
@@ -30,8 +30,8 @@ impl Mounted {
             is_required: true,
             least_cells: 0,
         });
-        let reading = tilefs_reader::OpenOptions { index, threads: 2, cache_size: 32 << 20, ..Default::default() };
-        let options = OpenOptions { reading, ..OpenOptions::default() };
+        let reading = tilefs_reader::ReaderOptions { index, threads: 2, cache_size: 32 << 20, ..Default::default() };
+        let options = TreeOptions { reading, ..TreeOptions::default() };
         let array = tilefs_fixtures::fixtures().join("arrays/dense/big_tile");
         let stored = tree::open_stored(&array, &options).unwrap();
         let tree = tree::MountedTree::new(stored, &options).unwrap();

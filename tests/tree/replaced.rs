@@ -11,12 +11,12 @@ use support::shown::{Files, files_of};
 use support::stored::{copy_folder, stored};
 use tilefs_format::error::{Error, Result};
 use tilefs_storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
-use tilefs_tree::{self as tree, OpenOptions};
+use tilefs_tree::{self as tree, TreeOptions};
 
 fn shown_by(storage: Arc<dyn Storage>, path: &Path) -> Result<Files> {
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { threads: 1, cache_size: 1 << 20, ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { threads: 1, cache_size: 1 << 20, ..Default::default() },
+        ..TreeOptions::default()
     };
     let root = tree::root(tree::open_stored_in(storage, &path.into(), &options)?, &options)?;
     files_of(&*root)

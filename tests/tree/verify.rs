@@ -7,7 +7,7 @@ use std::process::Command;
 use support::stored::{Copy, alter, make_filter_unknown};
 use tilefs_format::fragment::parse_consolidated_footers;
 use tilefs_reader::array::verify::Progress;
-use tilefs_tree::{self as tree, OpenOptions};
+use tilefs_tree::{self as tree, TreeOptions};
 
 /// Runs the command; returns its exit status and the lines of its output.
 fn verify(array: &Path, options: &[&str]) -> (Option<i32>, Vec<String>) {
@@ -229,9 +229,9 @@ fn a_fragment_that_lost_its_commit_is_a_warning() {
 fn no_coordinate_is_shown_outside_the_domain_and_what_reading_finds_is_found() {
     let (mut refused, mut other, mut found) = (0, 0, 0);
     let copy = Copy::of("sparse/dim_integers");
-    let options = OpenOptions {
-        reading: tilefs_reader::OpenOptions { threads: 1, ..Default::default() },
-        ..OpenOptions::default()
+    let options = TreeOptions {
+        reading: tilefs_reader::ReaderOptions { threads: 1, ..Default::default() },
+        ..TreeOptions::default()
     };
     for (number, dimension, size, most) in [("d1.tdb", "uint8.u8", 1, 200), ("d3.tdb", "uint16.u16", 2, 60000)] {
         let file = copy.file("__fragments", number);

@@ -25,7 +25,7 @@ pub fn open(location: impl AsRef<Path>) -> Result<Object> {
 /// # }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenOptions(tilefs_reader::OpenOptions);
+pub struct OpenOptions(tilefs_reader::ReaderOptions);
 
 impl OpenOptions {
     /// Creates options to open an array or group as of now.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::array::Context;
 use tilefs_threads::{self as threads, PerProcess};
-use tilefs_tree::{OpenOptions, Stored};
+use tilefs_tree::{Stored, TreeOptions};
 
 /// The context of objects that were opened together, in each process that uses them.
 pub struct ProcessContext {
-    options: OpenOptions,
+    options: TreeOptions,
     /// The absolute path or the URI that was opened.
     root: PathBuf,
     context: PerProcess<Arc<Context>>,
@@ -20,7 +20,7 @@ pub struct ProcessContext {
 
 impl ProcessContext {
     /// Takes the context of an object that this process has just opened.
-    pub fn of(stored: &Stored, options: &OpenOptions) -> Arc<Self> {
+    pub fn of(stored: &Stored, options: &TreeOptions) -> Arc<Self> {
         let root = PathBuf::from(OsStr::from_bytes(stored.path().as_bytes()));
         let context = PerProcess::of(stored.context().clone());
         Arc::new(ProcessContext { options: options.clone(), root, context })

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_threads as threads;
-use tilefs_tree::{OpenOptions, Stored, open_stored};
+use tilefs_tree::{Stored, TreeOptions, open_stored};
 
 use crate::call;
 use crate::context::ProcessContext;
@@ -37,7 +37,7 @@ pub fn open(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Py<PyAn
 ///
 /// # Errors
 /// As for [`open_stored`].
-pub fn stored(uri: PathBuf, options: &OpenOptions) -> Result<Stored> {
+pub fn stored(uri: PathBuf, options: &TreeOptions) -> Result<Stored> {
     threads::start_team(options.reading.threads);
     open_stored(&uri, options)
 }

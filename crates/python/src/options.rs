@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::IndexOptions;
 use tilefs_storage::{CloudOptions, Settings};
-use tilefs_tree::{OpenOptions, select::time};
+use tilefs_tree::{TreeOptions, select::time};
 
 use crate::errors::exception;
 
 /// Options for opening an array, a group or a tree.
 #[pyclass(frozen, module = "tilefs._tilefs")]
-pub struct Options(pub OpenOptions);
+pub struct Options(pub TreeOptions);
 
 /// A point in time: milliseconds since 1970, or text as in `--at`.
 #[derive(FromPyObject)]
@@ -53,8 +53,8 @@ impl Options {
         disk_cache_size: Option<u64>,
         index_dir: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let make = || -> Result<OpenOptions> {
-            let mut options = OpenOptions::default();
+        let make = || -> Result<TreeOptions> {
+            let mut options = TreeOptions::default();
             let reading = &mut options.reading;
             reading.at = at.map(Time::span).transpose()?.map(|(_, last)| last);
             reading.from = from_.map(Time::span).transpose()?.map(|(first, _)| first);

@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! [`open`] opens an array or a group as of now, and [`OpenOptions`] as of another time, with a key, or with another
+//! [`open`] opens an array or a group as of now, and [`ReaderOptions`] as of another time, with a key, or with another
 //! budget of memory. [`Array::dense`] reads boxes, [`Array::rows`] reads rows in batches of columns,
 //! [`Array::metadata`] and [`Group::metadata`] read metadata, and [`Group::members`] lists a group. Everything is
 //! synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an [`Error`] that names their place.
@@ -52,7 +52,7 @@ pub use array::sparse::{CoordinateRange, RowCount};
 pub use array::{Array, LongKey, Metadata, MetadataItem, TimeWindow};
 #[doc(inline)]
 pub use group::{Group, Member};
-pub use open::{IndexOptions, Object, OpenOptions, local_path, open};
+pub use open::{IndexOptions, Object, ReaderOptions, local_path, open};
 pub use tilefs_format::error::{Error, Result};
 #[doc(inline)]
 pub use tilefs_storage::{CloudOptions, Settings};

@@ -26,14 +26,14 @@ const MAX_KEY_FILE: usize = 1024;
 /// Opens an array or a group as of now.
 ///
 /// # Errors
-/// As for [`OpenOptions::open`].
+/// As for [`ReaderOptions::open`].
 pub fn open(location: impl AsRef<Path>) -> Result<Object> {
-    OpenOptions::default().open(location)
+    ReaderOptions::default().open(location)
 }
 
 /// How to open an array or a group: its time, key, memory and threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenOptions {
+pub struct ReaderOptions {
     /// Reads the array as of this time (milliseconds since 1970, inclusive); `None` is now.
     pub at: Option<u64>,
     /// Ignores everything written before this time (milliseconds since 1970, inclusive).
@@ -73,9 +73,9 @@ impl IndexOptions {
     }
 }
 
-impl Default for OpenOptions {
+impl Default for ReaderOptions {
     fn default() -> Self {
-        OpenOptions {
+        ReaderOptions {
             at: None,
             from: None,
             key_file: None,
@@ -88,7 +88,7 @@ impl Default for OpenOptions {
     }
 }
 
-impl OpenOptions {
+impl ReaderOptions {
     /// Opens an array or a group: a path, a `file://` URI, or with the feature `cloud` an `s3://`, `gs://` or
     /// `azure://` URI. The first call of a process starts the threads that decode.
     ///
@@ -130,7 +130,7 @@ impl OpenOptions {
         self.context_with_key(storage, key)
     }
 
-    /// As [`OpenOptions::context`], with a key that was read before: a pipe gives it only once.
+    /// As [`ReaderOptions::context`], with a key that was read before: a pipe gives it only once.
     ///
     /// # Errors
     /// [`Error::Usage`] for a required folder of indexes that cannot be used.

@@ -19,7 +19,7 @@ use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::directory::{Directory, Inside, NamedFolders};
 use crate::objects::open_folder;
 use crate::objects::opened_later::{OpenedLater, source_of};
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 
 const README: &str = "README.txt";
 
@@ -29,7 +29,7 @@ const KEPT: usize = 64;
 /// The folder of a [`Directory`]. Memory: its names, and the trees of recently used folders.
 pub struct DirectoryFolder {
     directory: Arc<Directory>,
-    options: Arc<OpenOptions>,
+    options: Arc<TreeOptions>,
     /// The folders at the time of the first listing.
     folders: SingleFlight<Arc<NamedFolders>>,
     kept: LruCache<String, Arc<InsideFolder>>,
@@ -37,7 +37,7 @@ pub struct DirectoryFolder {
 
 impl DirectoryFolder {
     /// Creates the folder. Lists nothing yet.
-    pub fn new(directory: Directory, options: Arc<OpenOptions>) -> Self {
+    pub fn new(directory: Directory, options: Arc<TreeOptions>) -> Self {
         let (directory, folders, kept) = (Arc::new(directory), SingleFlight::new(), LruCache::new(KEPT));
         DirectoryFolder { directory, options, folders, kept }
     }
@@ -115,7 +115,7 @@ impl Folder for DirectoryFolder {
 struct InsideFolder {
     path: StoreKey,
     directory: Arc<Directory>,
-    options: Arc<OpenOptions>,
+    options: Arc<TreeOptions>,
     opened: SingleFlight<Arc<dyn Folder>>,
 }
 
@@ -179,7 +179,7 @@ mod tests {
 
     fn open(storage: Arc<dyn Storage>, path: &StoreKey) -> DirectoryFolder {
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        DirectoryFolder::new(Directory::new(context, path, TimeWindow::ALL), Arc::new(OpenOptions::default()))
+        DirectoryFolder::new(Directory::new(context, path, TimeWindow::ALL), Arc::new(TreeOptions::default()))
     }
 
     fn names(folder: &dyn Folder) -> Vec<String> {

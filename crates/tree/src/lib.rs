@@ -28,5 +28,5 @@ pub use node::shown::ShownViews;
 pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, ServedTree};
 pub use objects::directory::Directory;
 pub use open::{Stored, is_object, open, open_array, open_stored, open_stored_in, root};
-pub use options::{DomainOptions, Extent, IndexOptions, Links, OpenOptions};
+pub use options::{DomainOptions, Extent, IndexOptions, Links, TreeOptions};
 pub use tilefs_select as select;

@@ -15,13 +15,13 @@ use crate::group::OpenedFolder;
 use crate::node::{Changed, Folder, Refreshed, ServedTree};
 use crate::objects::opened_later::source_of;
 use crate::open::{Stored, open_in, opened_folder};
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 
 /// An array or a group with its tree.
 pub struct MountedTree {
     context: Arc<Context>,
     path: StoreKey,
-    options: Arc<OpenOptions>,
+    options: Arc<TreeOptions>,
     /// Never locked during I/O: requests for the root do not wait for a refresh.
     state: Mutex<CurrentRoot>,
     /// The time as of which the root was opened, in milliseconds since 1970.
@@ -41,7 +41,7 @@ impl MountedTree {
     ///
     /// # Errors
     /// As for [`root`](crate::root).
-    pub fn new(stored: Stored, options: &OpenOptions) -> Result<Self> {
+    pub fn new(stored: Stored, options: &TreeOptions) -> Result<Self> {
         let (context, path, options) = (stored.context().clone(), stored.path().clone(), Arc::new(options.clone()));
         let time = AtomicU64::new(stored.window().end);
         let root = opened_folder(stored, &options)?;
@@ -148,7 +148,7 @@ mod tests {
         let key = StoreKey::from("s3://bucket/array");
         let objects = MemoryStorage::load(&fixture, &key).unwrap();
         let storage = Arc::new(SimulatedStorage::new(Arc::new(objects), Duration::ZERO));
-        let options = OpenOptions { is_watched: true, ..OpenOptions::default() };
+        let options = TreeOptions { is_watched: true, ..TreeOptions::default() };
         let stored = open_stored_in(storage.clone(), &key, &options).unwrap();
         let tree = Arc::new(MountedTree::new(stored, &options).unwrap());
         let (asked, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

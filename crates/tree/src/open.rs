@@ -21,7 +21,7 @@ use crate::node::Folder;
 use crate::node::suggest::nearest;
 use crate::objects::directory::{Directory, holds_objects};
 use crate::objects::open_listed;
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 
 /// Opens an array or a group: returns its folder as of the options' time.
 ///
@@ -29,7 +29,7 @@ use crate::options::OpenOptions;
 /// [`Error::NotAnArray`], which describes what the path is instead; [`Error::Key`] for an encrypted array without its
 /// key; errors in an array's schema, or in the times of a group; fails if the shape of an array's files cannot be
 /// determined.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+pub fn open(path: &Path, options: &TreeOptions) -> Result<Arc<dyn Folder>> {
     root(open_stored(path, options)?, options)
 }
 
@@ -37,11 +37,11 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
 ///
 /// # Errors
 /// As for [`open`].
-pub fn root(stored: Stored, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+pub fn root(stored: Stored, options: &TreeOptions) -> Result<Arc<dyn Folder>> {
     Ok(opened_folder(stored, &Arc::new(options.clone()))?.folder())
 }
 
-pub(crate) fn opened_folder(stored: Stored, options: &Arc<OpenOptions>) -> Result<OpenedFolder> {
+pub(crate) fn opened_folder(stored: Stored, options: &Arc<TreeOptions>) -> Result<OpenedFolder> {
     let options = options.clone();
     Ok(match stored {
         Stored::Array(array) => OpenedFolder::Other(Arc::new(array_folder(array, options)?)),
@@ -90,7 +90,7 @@ impl Stored {
 ///
 /// # Errors
 /// As for [`open`], except for the shape of files and the times in a group.
-pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
+pub fn open_stored(path: &Path, options: &TreeOptions) -> Result<Stored> {
     let (storage, folder) = options.reading.storage_of(path)?;
     open_stored_in(storage, &folder, options)
 }
@@ -99,7 +99,7 @@ pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
 ///
 /// # Errors
 /// As for [`open_stored`].
-pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
+pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &TreeOptions) -> Result<Stored> {
     let context = options.reading.context(storage)?;
     if options.is_watched {
         context.watch.begin();
@@ -108,7 +108,7 @@ pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &Op
 }
 
 /// Like [`open_stored_in`], in an existing context.
-pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
+pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &TreeOptions) -> Result<Stored> {
     context.storage.allow(folder);
     let window = options.reading.window();
     // A listing error is reported below.
@@ -125,7 +125,7 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
 ///
 /// # Errors
 /// As for [`open`]; a group is not an array.
-pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
+pub fn open_array(path: &Path, options: &TreeOptions) -> Result<Arc<Array>> {
     match open_stored(path, options)? {
         Stored::Array(array) => Ok(array),
         Stored::Group(group) => Err(no_array(group.path(), "a group; give one of the arrays in it".to_owned())),
@@ -169,7 +169,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
 }
 
 /// Returns whether a path is that of an array or a group, without opening it.
-pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
+pub fn is_object(path: &Path, options: &TreeOptions) -> bool {
     options.reading.storage_of(path).is_ok_and(|(storage, key)| {
         storage.allow(&key);
         matches!(object_kind(&*storage, &key), Ok(Some(_)))
@@ -225,7 +225,7 @@ mod tests {
     use std::fs;
 
     fn reason(path: &Path) -> String {
-        match open(path, &OpenOptions::default()) {
+        match open(path, &TreeOptions::default()) {
             Err(error @ Error::NotAnArray { .. }) => error.to_string(),
             Err(error) => panic!("{error}"),
             Ok(_) => panic!("it opened"),
@@ -243,9 +243,9 @@ mod tests {
         let array = path.join("deep/down/temperature");
         fs::create_dir_all(array.join("__schema")).unwrap();
         // A folder of arrays is opened as such.
-        assert!(matches!(open_stored(path, &OpenOptions::default()), Ok(Stored::Directory(_))));
-        assert!(open(path, &OpenOptions::default()).is_ok_and(|folder| folder.lookup("deep").unwrap().is_some()));
-        assert!(open_array(path, &OpenOptions::default()).is_err_and(|error| error.to_string().contains("folder of")));
+        assert!(matches!(open_stored(path, &TreeOptions::default()), Ok(Stored::Directory(_))));
+        assert!(open(path, &TreeOptions::default()).is_ok_and(|folder| folder.lookup("deep").unwrap().is_some()));
+        assert!(open_array(path, &TreeOptions::default()).is_err_and(|error| error.to_string().contains("folder of")));
         let shown = array.display().to_string();
         for within in ["temp.f32", "slice/0..9/temp.f32", "__schema"] {
             let hint = format!("{shown} is an array: give that, and {within} after it");
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_missing_key_names_the_array() {
         let path = tilefs_fixtures::fixtures().join("arrays/dense/encrypted");
-        let error = open(&path, &OpenOptions::default()).err().map(|error| error.to_string()).unwrap();
+        let error = open(&path, &TreeOptions::default()).err().map(|error| error.to_string()).unwrap();
         assert!(error.contains("dense/encrypted") && error.contains("no key"), "{error}");
     }
 
@@ -270,8 +270,8 @@ mod tests {
     fn opening_a_group_as_an_array_fails() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("__tiledb_group.tdb"), b"").unwrap();
-        assert!(open(folder.path(), &OpenOptions::default()).is_ok());
-        let error = open_array(folder.path(), &OpenOptions::default()).err().map(|error| error.to_string());
+        assert!(open(folder.path(), &TreeOptions::default()).is_ok());
+        let error = open_array(folder.path(), &TreeOptions::default()).err().map(|error| error.to_string());
         assert!(error.is_some_and(|error| error.contains("a group")));
     }
 }

@@ -12,9 +12,9 @@ pub use tilefs_storage::{CloudOptions, Links};
 
 /// The options for opening an array or a group.
 #[derive(Debug, Clone, Default)]
-pub struct OpenOptions {
+pub struct TreeOptions {
     /// The options of the reader: time, key, memory, threads, links, object stores and saved indexes.
-    pub reading: tilefs_reader::OpenOptions,
+    pub reading: tilefs_reader::ReaderOptions,
     /// The box of cells that a dense array's files cover.
     pub extent: Extent,
     /// Whether the rows of sparse arrays are sorted by coordinates instead of in the array's own order.

@@ -139,7 +139,7 @@ impl Mount {
     }
 
     /// Returns the options of the mount itself.
-    fn mounting(&self, options: &tree::OpenOptions) -> Result<MountOptions, Failure> {
+    fn mounting(&self, options: &tree::TreeOptions) -> Result<MountOptions, Failure> {
         let mut mounting = MountOptions::new(self.source()?);
         mounting.access = match (self.allow_other, self.allow_root) {
             (true, _) => Access::Everyone,

@@ -20,7 +20,7 @@ use crate::cli::output;
 use tilefs_tree::group::texts::NEITHER;
 use tilefs_tree::objects::walk::{Unreadable, Visited, WalkPlace, walk_directory, walk_group};
 use tilefs_tree::wording::size::counted;
-use tilefs_tree::{self as tree, OpenOptions, Stored};
+use tilefs_tree::{self as tree, Stored, TreeOptions};
 
 /// Characters of the progress bar.
 const BAR: usize = 40;
@@ -67,8 +67,8 @@ impl Verify {
     fn check(&self) -> std::result::Result<Tally, Failure> {
         output::check()?;
         // Results saved by earlier mounts are not used.
-        let options = OpenOptions {
-            reading: tilefs_reader::OpenOptions {
+        let options = TreeOptions {
+            reading: tilefs_reader::ReaderOptions {
                 index: None,
                 ..self.opening.options(&NamedSlices::default())?.reading
             },

@@ -19,14 +19,14 @@ use support::stored::stored;
 use tilefs_format::error::Result;
 use tilefs_storage::simulated::FaultKind;
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, Folder, OpenOptions};
+use tilefs_tree::{self as tree, Folder, TreeOptions};
 
 /// The time within which reads must succeed again after a fault, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn options() -> OpenOptions {
-    let reading = tilefs_reader::OpenOptions { threads: 1, cache_size: 4 << 20, ..Default::default() };
-    OpenOptions { reading, ..OpenOptions::default() }
+fn options() -> TreeOptions {
+    let reading = tilefs_reader::ReaderOptions { threads: 1, cache_size: 4 << 20, ..Default::default() };
+    TreeOptions { reading, ..TreeOptions::default() }
 }
 
 fn open(path: &Path) -> Result<Arc<dyn Folder>> {

@@ -11,7 +11,7 @@ use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_reader::statistics::Value;
-use tilefs_tree::{MountedTree, Node, OpenOptions, ServedTree, open_stored};
+use tilefs_tree::{MountedTree, Node, ServedTree, TreeOptions, open_stored};
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];
@@ -547,8 +547,8 @@ fn records_on_few_of_many_contigs_are_found() {
 
 /// Returns how many decoded units a new mount of a dataset looks up to make a file, and the places of its records.
 fn looked_up(dataset: &Path, path: &str) -> (u64, Vec<(String, u32)>) {
-    let stored = open_stored(dataset, &OpenOptions::default()).unwrap();
-    let tree = MountedTree::new(stored, &OpenOptions::default()).unwrap();
+    let stored = open_stored(dataset, &TreeOptions::default()).unwrap();
+    let tree = MountedTree::new(stored, &TreeOptions::default()).unwrap();
     let content = file(&tree.root(), path).open().unwrap();
     let mut bytes = vec![0; content.len() as usize];
     content.read_at(0, &mut bytes).unwrap();

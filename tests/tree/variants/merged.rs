@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
-use tilefs_tree::{DomainOptions, Folder, OpenOptions, VariantLists, open};
+use tilefs_tree::{DomainOptions, Folder, TreeOptions, VariantLists, open};
 
 /// Number of random cohorts for each layout; `TILEFS_COHORTS` is another.
 const COHORTS: u64 = 12;
@@ -210,7 +210,7 @@ fn lists_in_files_are_named_in_paths() {
     lists.add_regions(&list("some.bed", "chr10\t299\t340\nchr1\t99\t102\nchr10\t0\t8\n")).unwrap();
     let dataset = tilefs_fixtures::fixtures().join("variants/v4");
     let root =
-        open(&dataset, &OpenOptions { of_domains: DomainOptions::default().with(lists), ..OpenOptions::default() })
+        open(&dataset, &TreeOptions { of_domains: DomainOptions::default().with(lists), ..TreeOptions::default() })
             .unwrap();
     assert_eq!(text(&root, "vcf/samples=@both/samples.txt"), "NA/1\nB 2\n");
     let regions = "chr10:300-340,chr1:100-102,chr10:1-8";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tilefs_reader::statistics::Value;
-use tilefs_tree::{self as tree, IndexOptions, OpenOptions, ServedTree};
+use tilefs_tree::{self as tree, IndexOptions, ServedTree, TreeOptions};
 
 /// Files of the dataset `v4`, and whether each is an index.
 const FILES: [(&str, bool); 10] = [
@@ -27,8 +27,8 @@ type Seen = ((u64, Vec<u8>), BTreeMap<&'static str, u64>);
 /// Returns the length of a file in a new mount, and the bytes if it is an index: reading other files reads records.
 fn mounted(dataset: &Path, (path, is_index): (&str, bool), folder: &Path) -> Seen {
     let index = IndexOptions { folder: folder.join("index"), most: 64 << 20, is_required: true, least_cells: 0 };
-    let reading = tilefs_reader::OpenOptions { index: Some(index), cache_size: 32 << 20, ..Default::default() };
-    let options = OpenOptions { reading, ..OpenOptions::default() };
+    let reading = tilefs_reader::ReaderOptions { index: Some(index), cache_size: 32 << 20, ..Default::default() };
+    let options = TreeOptions { reading, ..TreeOptions::default() };
     let stored = tree::open_stored(dataset, &options).unwrap();
     let tree = tree::MountedTree::new(stored, &options).unwrap();
     let content = support::paths::file(&tree.root(), path).open().unwrap();
@@ -69,8 +69,8 @@ fn what_was_made_to_measure_a_file_is_there_for_its_first_read() {
     let dataset = tilefs_fixtures::fixtures().join("variants/v4");
     let root = support::vcf::opened(&dataset);
     for path in ["vcf/NA%2F1.vcf", "vcf/merged/all.vcf.gz", "vcf/B 2.bcf"] {
-        let stored = tree::open_stored(&dataset, &OpenOptions::default()).unwrap();
-        let tree = tree::MountedTree::new(stored, &OpenOptions::default()).unwrap();
+        let stored = tree::open_stored(&dataset, &TreeOptions::default()).unwrap();
+        let tree = tree::MountedTree::new(stored, &TreeOptions::default()).unwrap();
         let root_of_mount = tree.root();
         let file = support::paths::file(&root_of_mount, path);
         let content = file.open().unwrap();

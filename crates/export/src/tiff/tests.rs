@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
-use tilefs_reader::OpenOptions;
+use tilefs_reader::ReaderOptions;
 use tilefs_reader::array::Context;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::read::Output;
@@ -497,7 +497,7 @@ fn tiles_of_overviews_are_taken_from_larger_ones_and_saved() {
             is_required: true,
             least_cells: 0,
         };
-        let options = OpenOptions { index: Some(index), ..OpenOptions::default() };
+        let options = ReaderOptions { index: Some(index), ..ReaderOptions::default() };
         let mut key = KeyWriter::new();
         key.part("an array");
         OverviewStore::new(options.context(Arc::new(MemoryStorage::new())).unwrap(), Some(key.finish()))

@@ -35,7 +35,7 @@ use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::names::FileNames;
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 use crate::views;
 use crate::views::builder::FolderBuilder;
 use crate::views::described::LABELS;
@@ -50,7 +50,7 @@ pub const BY_ROW: &str = "by-row";
 /// # Errors
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
-pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
+pub fn array_folder(array: Arc<Array>, options: Arc<TreeOptions>) -> Result<FixedFolder> {
     let form = domains::array_form(array.schema());
     folder_of(array, options, form)
 }
@@ -59,7 +59,7 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
 ///
 /// # Errors
 /// As for [`array_folder`].
-pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, form: ArrayForm) -> Result<FixedFolder> {
+pub fn folder_of(array: Arc<Array>, options: Arc<TreeOptions>, form: ArrayForm) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
     let names = match options.axes_of_images {
@@ -76,7 +76,7 @@ pub fn folder_of(array: Arc<Array>, options: Arc<OpenOptions>, form: ArrayForm) 
 }
 
 /// Returns the history of an array. All its times share the parsed fragments and schemas.
-fn history_of(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: SystemTime) -> History {
+fn history_of(array: &Arc<Array>, options: &Arc<TreeOptions>, modified: SystemTime) -> History {
     let (folder, of_times, of_began) = (array.folder().clone(), array.folder().clone(), array.folder().clone());
     let options = options.clone();
     History::new(
@@ -115,7 +115,7 @@ fn check_fields(array: &Array) -> Result<()> {
 /// As for [`array_folder`].
 pub fn meaning(
     array: &Arc<Array>,
-    options: &OpenOptions,
+    options: &TreeOptions,
     selection: &str,
     by: Addressing,
 ) -> Result<std::result::Result<String, String>> {
@@ -126,7 +126,7 @@ pub fn meaning(
 ///
 /// # Errors
 /// [`Error::Usage`] for a slice that selects nothing; otherwise as for [`array_folder`].
-pub fn check_slices(array: &Arc<Array>, options: &OpenOptions) -> Result<()> {
+pub fn check_slices(array: &Arc<Array>, options: &TreeOptions) -> Result<()> {
     if options.slices.is_empty() {
         return Ok(());
     }
@@ -139,7 +139,7 @@ pub fn check_slices(array: &Arc<Array>, options: &OpenOptions) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Usage`] for a slice that selects nothing in any array.
-pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
+pub fn check_slices_below(group: &Group, options: &TreeOptions) -> Result<()> {
     let mut wrong: Vec<(&(String, String), Option<String>)> =
         options.slices.iter().map(|slice| (slice, None)).collect();
     if wrong.is_empty() {
@@ -177,7 +177,7 @@ fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(S
 }
 
 /// Returns the dimensions as selections of the whole array see them.
-fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBounds>> {
+fn bounds(array: &Arc<Array>, options: &TreeOptions) -> Result<Vec<DimensionBounds>> {
     Ok(match array.schema().array_type {
         ArrayType::Sparse => selectable(array),
         ArrayType::Dense => {
@@ -193,7 +193,7 @@ fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBoun
 ///
 /// # Errors
 /// As for [`array_folder`]; any damage in footers.
-pub fn size_text(array: &Arc<Array>, options: &OpenOptions) -> Result<String> {
+pub fn size_text(array: &Arc<Array>, options: &TreeOptions) -> Result<String> {
     match array.schema().array_type {
         ArrayType::Dense => {
             let shape = DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape();
@@ -213,7 +213,7 @@ fn dense_folder(
     array: Arc<Array>,
     names: Arc<FieldNames>,
     modified: SystemTime,
-    options: &Arc<OpenOptions>,
+    options: &Arc<TreeOptions>,
     form: ArrayForm,
 ) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
@@ -233,7 +233,7 @@ fn sparse_folder(
     array: &Arc<Array>,
     names: &Arc<FieldNames>,
     modified: SystemTime,
-    options: &OpenOptions,
+    options: &TreeOptions,
     form: &ArrayForm,
 ) -> Result<FixedFolder> {
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
@@ -251,7 +251,7 @@ fn sparse_folder(
 fn tree_of(
     fields: FieldFolder,
     covers: CoveredBox,
-    options: &OpenOptions,
+    options: &TreeOptions,
     kind: FieldFolderKind,
     nonempty: Option<Arc<dyn NonEmptyPart>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {

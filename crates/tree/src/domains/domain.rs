@@ -13,7 +13,7 @@ use tilefs_reader::group::Group;
 use crate::domains::group_view::{DescribedViews, GroupView};
 use crate::fields::array_form::ArrayForm;
 use crate::node::{Folder, Node};
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 use crate::views::builder::FolderBuilder;
 
 /// Returns the form of an array of a group.
@@ -61,7 +61,7 @@ impl Domain {
 #[derive(Clone)]
 pub struct ShownGroup {
     pub group: Arc<Group>,
-    pub options: Arc<OpenOptions>,
+    pub options: Arc<TreeOptions>,
     pub modified: SystemTime,
     /// Makes the folder of its members.
     pub members: Arc<dyn Fn() -> Arc<dyn Folder> + Send + Sync>,
@@ -99,7 +99,7 @@ pub trait GroupDomain: Send + Sync {
     ///
     /// # Errors
     /// As for [`GroupDomain::view`].
-    fn options_in_zarr(&self) -> Result<Option<Arc<OpenOptions>>> {
+    fn options_in_zarr(&self) -> Result<Option<Arc<TreeOptions>>> {
         Ok(None)
     }
 

@@ -33,7 +33,7 @@ use crate::node::{Entry, EntryKind, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
 use crate::objects::opened_later::{OpenedLater, source_of};
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 use crate::views::zarr::{ZARR, ZARR_VIEW, ZARR2, ZarrOfMembers};
 
 /// The folder of information about a group.
@@ -46,7 +46,7 @@ const KEPT: usize = 64;
 /// The folder of a group. Memory: the members' names, and the trees of recently used members; what domains hold.
 pub struct GroupFolder {
     group: Arc<Group>,
-    options: Arc<OpenOptions>,
+    options: Arc<TreeOptions>,
     /// Milliseconds since 1970.
     last_commit: Option<u64>,
     modified: SystemTime,
@@ -64,14 +64,14 @@ impl GroupFolder {
     ///
     /// # Errors
     /// As for [`Group::commit_times`].
-    pub fn new(group: Group, options: Arc<OpenOptions>) -> Result<Self> {
+    pub fn new(group: Group, options: Arc<TreeOptions>) -> Result<Self> {
         let end = group.window().end;
         let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
         let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
         Ok(Self::of(Arc::new(group), options, last_commit, modified))
     }
 
-    fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
+    fn of(group: Arc<Group>, options: Arc<TreeOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = LruCache::new(KEPT);
         let (members, zarr) = (Mutex::default(), [SingleFlight::new(), SingleFlight::new()]);
         let (of_members, shown_with) = (group.clone(), options.clone());
@@ -266,7 +266,7 @@ impl Folder for GroupFolder {
 struct MemberFolder {
     path: StoreKey,
     group: Arc<Group>,
-    options: Arc<OpenOptions>,
+    options: Arc<TreeOptions>,
     group_modified: SystemTime,
     /// Several readers may open a member at once. If its store does not answer, each reader fails early at the store's
     /// limit of waiting requests, instead of waiting here for the first reader.
@@ -339,7 +339,7 @@ impl OpenedLater for MemberFolder {
 }
 
 /// Makes the folder of the object that is in a member's folder now.
-fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenedFolder> {
+fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<TreeOptions>) -> Result<OpenedFolder> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
             let folder = match domains::member_form(group, &array)? {
@@ -405,7 +405,7 @@ mod tests {
     fn group_at(path: &Path, end: u64) -> GroupFolder {
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        GroupFolder::new(Group::open(context, &path.into(), TimeWindow::until(end)), Arc::new(OpenOptions::default()))
+        GroupFolder::new(Group::open(context, &path.into(), TimeWindow::until(end)), Arc::new(TreeOptions::default()))
             .unwrap()
     }
 

@@ -19,7 +19,7 @@ use crate::node::quoting::in_line;
 use crate::objects::directory::Directory;
 use crate::objects::open_folder;
 use crate::objects::walk::{ArrayPlace, Unreadable, Visited, WalkPlace, walk_directory, walk_group};
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 
 /// The metadata key under which TileDB-SOMA stores the type of an object.
 const SOMA_TYPE: &str = "soma_object_type";
@@ -38,7 +38,7 @@ const NAMES: usize = 32;
 /// Those of `write_line`.
 pub fn outline<E>(
     group: &Group,
-    options: &OpenOptions,
+    options: &TreeOptions,
     depth: Option<usize>,
     write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
@@ -52,7 +52,7 @@ pub fn outline<E>(
 /// Those of `write_line`.
 pub fn outline_of_directory<E>(
     directory: &Directory,
-    options: &OpenOptions,
+    options: &TreeOptions,
     depth: Option<usize>,
     write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
@@ -65,7 +65,7 @@ fn show<E>(
     root: &str,
     place: WalkPlace<'_>,
     visited: &Visited<'_>,
-    options: &OpenOptions,
+    options: &TreeOptions,
     write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let what = match visited {
@@ -92,7 +92,7 @@ fn show<E>(
 }
 
 /// Returns the text after the name of an array: its kind, its shape, and its SOMA type.
-fn array(place: ArrayPlace<'_>, options: &OpenOptions) -> Result<String> {
+fn array(place: ArrayPlace<'_>, options: &TreeOptions) -> Result<String> {
     let array = open_folder(place.context.clone(), place.folder, place.window)?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
     Ok(format!("{}{soma}{}", size_text(&array, options)?, future_commits(array.future_commits())))

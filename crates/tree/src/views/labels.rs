@@ -21,13 +21,13 @@ use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::names::FileNames;
 use crate::node::shown::ShownViews;
 use crate::node::{Folder, Node};
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 use crate::views::builder::FolderBuilder;
 use crate::views::lines::LINES;
 use crate::views::raw::{OFFSETS, RAW, VALIDITY};
 
 /// Returns the folder of a whole array.
-type WholeFolder = fn(Arc<Array>, Arc<OpenOptions>) -> Result<FixedFolder>;
+type WholeFolder = fn(Arc<Array>, Arc<TreeOptions>) -> Result<FixedFolder>;
 
 /// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is the part of
 /// a dense array that the folder shows; without one the labels are whole. The labels' arrays are opened when `labels/`
@@ -73,7 +73,7 @@ fn files(
             builder.folder.add_file(file, LazyFile::new(modified, again));
         }
         let (array, label) = (array.clone(), label.clone());
-        let open = move || whole(array.label(&label)?.array, Arc::new(OpenOptions::default()));
+        let open = move || whole(array.label(&label)?.array, Arc::new(TreeOptions::default()));
         builder.folder.add_folder(stem, LazyFolder::new(modified, open));
     }
     Ok((builder.folder, lasts))

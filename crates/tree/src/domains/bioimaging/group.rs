@@ -13,7 +13,7 @@ use crate::fields::meta;
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::quoting::in_line;
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 
 /// The domain: pyramids of TileDB-BioImaging, and multiscale images of TileDB-SOMA.
 pub const DOMAIN: Domain = Domain {
@@ -84,8 +84,8 @@ impl GroupDomain for PyramidGroup {
     }
 
     /// The arrays have the axes under the same names as the metadata of the image.
-    fn options_in_zarr(&self) -> Result<Option<Arc<OpenOptions>>> {
-        let options = || OpenOptions { axes_of_images: true, ..(*self.shown.options).clone() };
+    fn options_in_zarr(&self) -> Result<Option<Arc<TreeOptions>>> {
+        let options = || TreeOptions { axes_of_images: true, ..(*self.shown.options).clone() };
         Ok(self.is_ngff()?.then(|| Arc::new(options())))
     }
 

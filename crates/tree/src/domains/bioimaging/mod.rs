@@ -16,7 +16,7 @@ use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, describe_field};
 use crate::fields::meta;
 use crate::objects::open_folder;
-use crate::options::OpenOptions;
+use crate::options::TreeOptions;
 
 /// The folder of the image.
 pub const TIFF: &str = "tiff";
@@ -34,7 +34,7 @@ pub struct PyramidImage {
 ///
 /// # Errors
 /// Fails if the group's metadata or members cannot be read, or a level cannot be opened.
-pub fn picture(group: &Group, options: &OpenOptions) -> Result<Option<FormatResult<PyramidImage>>> {
+pub fn picture(group: &Group, options: &TreeOptions) -> Result<Option<FormatResult<PyramidImage>>> {
     let Some(pyramid) = Pyramid::of(&meta::for_formats(&*group.metadata()?)) else { return Ok(None) };
     if let Err(reason) = check_levels(&pyramid) {
         return Ok(Some(Err(reason)));
@@ -66,7 +66,7 @@ pub enum Picture {
 }
 
 /// Returns whether a group has an image.
-pub fn picture_state(group: &Group, options: &OpenOptions) -> Picture {
+pub fn picture_state(group: &Group, options: &TreeOptions) -> Picture {
     let Some(pyramid) = pyramid_of(group) else { return Picture::NoPyramid };
     let path = format!("{TIFF}/{}", picture_name(&pyramid));
     match picture(group, options) {
@@ -97,7 +97,7 @@ pub fn level_of(group: &Group, array: &Array) -> Option<PyramidLevel> {
 }
 
 /// Returns the cells of a level, which is a member of the group.
-fn cells(group: &Group, name: &str, attribute: &str, options: &OpenOptions) -> Result<FormatResult<Arc<dyn Boxes>>> {
+fn cells(group: &Group, name: &str, attribute: &str, options: &TreeOptions) -> Result<FormatResult<Arc<dyn Boxes>>> {
     let refused = |what: &str| Ok(Err(Unrepresentable::new(format!("its level {name} {what}"))));
     let members = group.members()?;
     let Some(path) = members.iter().find(|member| member.name == name).and_then(|member| member.place.path()) else {
