@@ -14,7 +14,7 @@ use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::decode_inline_tile;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::array::verify::{Progress, verify};
-use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_storage::{MemoryStorage, StoreKey};
 
 /// Arrays of each layout: one generic tile with everything, a footer without its length, one file with the coordinates
@@ -150,13 +150,13 @@ impl Whole {
     }
 }
 
-fn open(storage: &MemoryStorage, root: &StoreKey) -> Result<Arc<Array>> {
+fn open(storage: &MemoryStorage, root: &StoreKey) -> Result<Arc<OpenedArray>> {
     let context = Arc::new(Context::new(Arc::new(storage.clone()), 1 << 20, 1, None));
-    Ok(Arc::new(Array::open(Arc::new(ArrayFolder::open(context, root)?), TimeWindow::ALL)?))
+    Ok(Arc::new(OpenedArray::open(Arc::new(ArrayFolder::open(context, root)?), TimeWindow::ALL)?))
 }
 
 /// Returns the values of each row, sorted.
-fn rows(array: &Arc<Array>, ranges: Option<&Ranges>) -> Result<Rows> {
+fn rows(array: &Arc<OpenedArray>, ranges: Option<&Ranges>) -> Result<Rows> {
     let mut reader = array.rows()?;
     if let Some(ranges) = ranges {
         reader = reader.select(ranges)?;

@@ -14,7 +14,7 @@ use crate::mutator::{self, Random};
 use crate::untouched;
 use tilefs_export::Content;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
-use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_storage::{MemoryStorage, StoreKey};
 use tilefs_tree::array::array_folder;
@@ -114,7 +114,7 @@ fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
     let metadata = whole.keys().into_iter().filter(|key| key.name() == Some(b"__fragment_metadata.tdb"));
     let open = |storage: MemoryStorage| {
         let context = Context::new(Arc::new(storage), 1 << 20, 1, None);
-        Array::open(Arc::new(ArrayFolder::open(Arc::new(context), &root).unwrap()), TimeWindow::ALL).unwrap()
+        OpenedArray::open(Arc::new(ArrayFolder::open(Arc::new(context), &root).unwrap()), TimeWindow::ALL).unwrap()
     };
     let array = open(whole.clone());
     assert!(verify(&array, &Progress::default()).places.is_empty());
@@ -165,7 +165,7 @@ fn read_all(storage: MemoryStorage, root: &StoreKey, seed: u64) -> Read {
     let mut read = Read::default();
     let context = Arc::new(Context::new(Arc::new(storage), 1 << 20, 1, None));
     let Ok(folder) = ArrayFolder::open(context, root) else { return read };
-    let Ok(array) = Array::open(Arc::new(folder), TimeWindow::ALL) else { return read };
+    let Ok(array) = OpenedArray::open(Arc::new(folder), TimeWindow::ALL) else { return read };
     let array = Arc::new(array);
     let findings = verify(&array, &Progress::default());
     for line in findings.places.iter().map(Finding::to_string).chain(findings.warnings) {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
-use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 use tilefs_tree::cells::FieldId;
 
@@ -51,7 +51,7 @@ fn owner(root: &StoreKey, key: &StoreKey) -> Owner {
 
 fn read(storage: &MemoryStorage, root: &StoreKey) -> Result<Fields> {
     let context = Arc::new(Context::new(Arc::new(storage.clone()), 1 << 20, 1, None));
-    let array = Array::open(Arc::new(ArrayFolder::open(context, root)?), TimeWindow::ALL)?;
+    let array = OpenedArray::open(Arc::new(ArrayFolder::open(context, root)?), TimeWindow::ALL)?;
     let subarray = subarray(Arc::new(array))?;
     let bytes = |field| -> Result<Vec<Vec<u8>>> {
         contents(&*subarray, field)?

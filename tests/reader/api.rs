@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use support::paths::{node, whole};
 use tilefs_reader::array::sparse::CoordinateRange;
-use tilefs_reader::{Array, Error, Object, Values};
+use tilefs_reader::{Error, Object, OpenedArray, Values};
 use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
 
 fn fixture(name: &str) -> PathBuf {
@@ -65,7 +65,7 @@ struct AllRows {
 }
 
 /// Returns all batches of an array, one after the other, column by column.
-fn all_rows(array: &Arc<Array>, rows_of_batch: u64) -> Vec<AllRows> {
+fn all_rows(array: &Arc<OpenedArray>, rows_of_batch: u64) -> Vec<AllRows> {
     let mut columns: Vec<AllRows> = Vec::new();
     for batch in array.rows().unwrap().rows_of_batch(rows_of_batch).batches().unwrap() {
         let batch = batch.unwrap();

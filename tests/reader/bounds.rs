@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::fields::{contents, fields, subarray};
 use tilefs_format::error::Error;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
-use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
+use tilefs_reader::array::{ArrayFolder, Context, FieldFile, OpenedArray, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_storage::LocalStorage;
 
@@ -26,7 +26,7 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
     let context = Context::new(Arc::new(LocalStorage::new()), 1 << 30, 1, None);
     let context = Arc::new(context);
     let folder = Arc::new(ArrayFolder::open(context.clone(), &big_tile().into()).unwrap());
-    let array = Arc::new(Array::open(folder, TimeWindow::ALL).unwrap());
+    let array = Arc::new(OpenedArray::open(folder, TimeWindow::ALL).unwrap());
     let view = Arc::new(DenseView::new(array).unwrap());
     let axes = vec![AxisSelection::contiguous(0, 4096), AxisSelection::contiguous(0, 4096)];
     let selection = Arc::new(Selection::new(axes).unwrap());
@@ -48,10 +48,10 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
 
 /// Opens an array of the fixtures with its own cache, which is large enough to evict nothing; `None` for an encrypted
 /// array.
-fn array(folder: &Path) -> Option<Arc<Array>> {
+fn array(folder: &Path) -> Option<Arc<OpenedArray>> {
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 30, 1, None);
     let opened = ArrayFolder::open(Arc::new(context), &folder.into());
-    match opened.and_then(|opened| Array::open(Arc::new(opened), TimeWindow::ALL)) {
+    match opened.and_then(|opened| OpenedArray::open(Arc::new(opened), TimeWindow::ALL)) {
         Ok(array) => Some(Arc::new(array)),
         Err(Error::Key { .. }) => None,
         Err(error) => panic!("{} does not open: {error}", folder.display()),

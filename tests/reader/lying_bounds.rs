@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::stored::{Copy, copy_folder};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{FixedColumn, RowCount, SparseView};
-use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_storage::LocalStorage;
 
 /// Three fragments of 30 cells, in tiles of 8: rows 0 to 6, 7 to 9 and 10 to 15, in space tiles of 8 rows.
@@ -59,7 +59,7 @@ fn fragments(array: &Copy) -> Vec<PathBuf> {
 fn view(array: &Copy) -> Arc<SparseView> {
     let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, None));
     let folder = Arc::new(ArrayFolder::open(context, &array.path().into()).unwrap());
-    Arc::new(SparseView::new(Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())).unwrap())
+    Arc::new(SparseView::new(Arc::new(OpenedArray::open(folder, TimeWindow::ALL).unwrap())).unwrap())
 }
 
 /// Reads the coordinates of all rows along both dimensions, and the values of the attribute.

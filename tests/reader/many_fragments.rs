@@ -9,7 +9,7 @@ use support::counting_allocator::held;
 use support::own_process::in_own_process;
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
-use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
+use tilefs_reader::array::{ArrayFolder, Context, FieldFile, OpenedArray, TimeWindow};
 use tilefs_storage::LocalStorage;
 
 const FRAGMENTS: usize = 2000;
@@ -91,7 +91,7 @@ impl ManyFragments {
         let storage = Arc::new(LocalStorage::new());
         let context = Context::new(storage, 1 << 20, 1, None);
         let folder = Arc::new(ArrayFolder::open(Arc::new(context), &self.folder.path().into())?);
-        DenseView::new(Arc::new(Array::open(folder, TimeWindow::ALL)?))
+        DenseView::new(Arc::new(OpenedArray::open(folder, TimeWindow::ALL)?))
     }
 }
 

@@ -19,7 +19,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::ArrayType;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::ValueBounds;
 use tilefs_threads as threads;
 use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
@@ -186,7 +186,7 @@ fn look_at(path: &Path) -> Found {
     found
 }
 
-fn subarray(array: &Arc<Array>) -> Result<Box<dyn Subarray>> {
+fn subarray(array: &Arc<OpenedArray>) -> Result<Box<dyn Subarray>> {
     if array.schema().array_type == ArrayType::Sparse {
         return Ok(Box::new(SparseSubarray::new(array.clone(), false)));
     }

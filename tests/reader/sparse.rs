@@ -20,7 +20,7 @@ use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::Dimension;
 use tilefs_reader::array::sparse::{CoordinateRange, FixedColumn, Portions, RowCount, SparseView, VarColumn};
 use tilefs_reader::array::verify::{Progress, verify};
-use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_reader::read::Output;
 use tilefs_storage::LocalStorage;
 use tilefs_threads as threads;
@@ -105,7 +105,7 @@ fn rows_are_counted_without_their_coordinates() {
     let open = |path: &Path| {
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, None));
         let folder = Arc::new(ArrayFolder::open(context, &path.into()).unwrap());
-        SparseView::new(Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())).unwrap()
+        SparseView::new(Arc::new(OpenedArray::open(folder, TimeWindow::ALL).unwrap())).unwrap()
     };
     threads::start_team(threads::usual());
     for (name, told, counted) in [
@@ -219,7 +219,7 @@ fn fragments_of_the_same_time_are_read_in_place_of_what_was_made_of_them() {
     let read = |path: &Path, window: TimeWindow| -> Vec<bool> {
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, None));
         let folder = Arc::new(ArrayFolder::open(context, &path.into()).unwrap());
-        let array = Array::open(folder, window).unwrap();
+        let array = OpenedArray::open(folder, window).unwrap();
         let times = (0..array.fragment_count()).map(|fragment| array.fragment_times(fragment).unwrap());
         times.map(|times| times.t1 != times.t2).collect()
     };
@@ -244,15 +244,15 @@ fn fragments_of_the_same_time_are_read_in_place_of_what_was_made_of_them() {
     assert!(!consolidated.is_empty() && consolidated.iter().all(|read| *read == [true]), "{consolidated:?}");
 }
 
-fn bitsort(name: &str) -> Arc<Array> {
+fn bitsort(name: &str) -> Arc<OpenedArray> {
     let key = (name == "encrypted").then(|| Arc::new(Key::parse(b"abcdefghijklmnopqrstuvwxyz012345").unwrap()));
     opened(&tilefs_fixtures::fixtures().join("bitsort/arrays").join(name), key)
 }
 
-fn opened(path: &Path, key: Option<Arc<Key>>) -> Arc<Array> {
+fn opened(path: &Path, key: Option<Arc<Key>>) -> Arc<OpenedArray> {
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, key);
     let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path.into()).unwrap());
-    Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())
+    Arc::new(OpenedArray::open(folder, TimeWindow::ALL).unwrap())
 }
 
 /// The outcome of one read.
@@ -404,7 +404,7 @@ fn unmerged_differs(canonical: &[Column], unmerged: &[Column]) -> Option<String>
 
 fn view_of(folder: Arc<ArrayFolder>, read: &Read, portions: Portions) -> Result<Arc<SparseView>> {
     let window = read.window.map_or(TimeWindow::ALL, |(start, end)| TimeWindow { start, end });
-    let array = Arc::new(Array::open(folder, window)?);
+    let array = Arc::new(OpenedArray::open(folder, window)?);
     let mut view = Arc::new(SparseView::with_portions(array.clone(), portions)?);
     let schema = array.schema();
     if let Some(subarray) = &read.subarray {

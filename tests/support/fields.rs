@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tilefs_export::Content;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArrayType;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_tree::Extent;
 use tilefs_tree::cells::dense::{DenseArray, DenseSubarray};
 use tilefs_tree::cells::sparse::SparseSubarray;
 use tilefs_tree::cells::{FieldId, Subarray, describe_field};
 
 /// Returns all cells that an array's folder shows.
-pub fn subarray(array: Arc<Array>) -> Result<Box<dyn Subarray>> {
+pub fn subarray(array: Arc<OpenedArray>) -> Result<Box<dyn Subarray>> {
     if array.schema().array_type == ArrayType::Sparse {
         return Ok(Box::new(SparseSubarray::new(array, false)));
     }

@@ -10,10 +10,10 @@ use tilefs_select::{Addressing, DimensionBounds};
 
 /// An array at one point in time. Clones share what was read.
 #[derive(Clone)]
-pub struct Array(Arc<tilefs_reader::Array>);
+pub struct Array(Arc<tilefs_reader::OpenedArray>);
 
 impl Array {
-    pub(crate) fn new(array: Arc<tilefs_reader::Array>) -> Self {
+    pub(crate) fn new(array: Arc<tilefs_reader::OpenedArray>) -> Self {
         Array(array)
     }
 

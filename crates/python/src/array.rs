@@ -17,17 +17,17 @@ use tilefs_tree::array::array_folder;
 use tilefs_tree::cells::MAX_PART_ROWS;
 use tilefs_tree::{Folder, Node};
 
+use crate::array_per_process::{ArrayPerProcess, Axes, Opened};
 use crate::call;
 use crate::context::ProcessContext;
 use crate::matrix::Matrix;
 use crate::metadata::{self, MetadataValue};
 use crate::numpy_memory::filled;
-use crate::opened_array::{Axes, Opened, OpenedArray};
 use crate::rows::{RowQuery, Rows};
 
 /// An array at one point in time.
-#[pyclass(frozen, module = "tilefs._tilefs")]
-pub struct Array(Arc<OpenedArray>);
+#[pyclass(frozen, name = "Array", module = "tilefs._tilefs")]
+pub struct PythonArray(Arc<ArrayPerProcess>);
 
 /// Name, datatype, NumPy's type of one value and of a cell (`None` if cells vary in size), values per cell (`None` if
 /// they vary), whether it is nullable, and the name of its enumeration.
@@ -43,9 +43,9 @@ type LabelList<'py> = (bool, Option<String>, Vec<Bound<'py, PyAny>>);
 /// and highest coordinate along each dimension (none for a fragment without cells), and stored bytes.
 type FragmentOutline<'py> = (String, (u64, u64), u32, bool, u64, Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, u64);
 
-impl Array {
-    pub fn new(array: Arc<tilefs_reader::Array>, context: Arc<ProcessContext>) -> Self {
-        Array(Arc::new(OpenedArray::new(array, context)))
+impl PythonArray {
+    pub fn new(array: Arc<tilefs_reader::OpenedArray>, context: Arc<ProcessContext>) -> Self {
+        PythonArray(Arc::new(ArrayPerProcess::new(array, context)))
     }
 
     /// Runs work that may take long with the array of this process.
@@ -70,7 +70,7 @@ impl Array {
 }
 
 #[pymethods]
-impl Array {
+impl PythonArray {
     fn uri(&self, py: Python<'_>) -> PyResult<String> {
         self.run_short(py, |here| Ok(here.array.path().to_string()))
     }
@@ -233,12 +233,12 @@ impl Array {
     }
 
     /// Opens the array of a dimension label; returns the array, and the number of the attribute with the label.
-    fn open_label(&self, py: Python<'_>, name: &str) -> PyResult<(Array, usize)> {
+    fn open_label(&self, py: Python<'_>, name: &str) -> PyResult<(PythonArray, usize)> {
         let label = self.run(py, |here| {
             let label = here.array.schema().labels.iter().find(|label| label.name == name);
             here.array.label(label.ok_or_else(|| Error::usage("the array has no such dimension label"))?)
         })?;
-        Ok((Array::new(label.array, self.0.context.clone()), label.attribute))
+        Ok((PythonArray::new(label.array, self.0.context.clone()), label.attribute))
     }
 
     /// Returns the fragments that are read, oldest first.

@@ -11,7 +11,7 @@ use tilefs_reader::Object;
 use tilefs_reader::group::MemberPlace;
 use tilefs_threads::PerProcess;
 
-use crate::array::Array;
+use crate::array::PythonArray;
 use crate::call;
 use crate::context::ProcessContext;
 use crate::metadata::{self, MetadataValue};
@@ -86,7 +86,7 @@ impl Group {
 /// Returns the Python object of an array or a group that was opened in a context.
 pub fn shown(py: Python<'_>, object: Object, context: Arc<ProcessContext>) -> PyResult<Py<PyAny>> {
     match object {
-        Object::Array(array) => Array::new(array, context).into_py_any(py),
+        Object::Array(array) => PythonArray::new(array, context).into_py_any(py),
         Object::Group(group) => Group::new(*group, context).into_py_any(py),
     }
 }

@@ -13,6 +13,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 mod array;
+mod array_per_process;
 mod arrow_file;
 mod call;
 mod checked_text;
@@ -24,7 +25,6 @@ mod metadata;
 mod numpy_memory;
 mod objects;
 mod open;
-mod opened_array;
 mod options;
 mod rows;
 mod tree;
@@ -37,7 +37,7 @@ mod _tilefs {
     use tilefs_threads as threads;
 
     #[pymodule_export]
-    use super::array::Array;
+    use super::array::PythonArray;
     #[pymodule_export]
     use super::call::Cancellation;
     #[pymodule_export]

@@ -10,20 +10,20 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::PerProcess;
 use tilefs_tree::domains::soma::{MatrixAxis, sparse_matrix};
 
+use crate::array_per_process::ArrayPerProcess;
 use crate::call;
 use crate::numpy_memory::{all_filled, filled};
-use crate::opened_array::OpenedArray;
 
 /// A sparse matrix, in each process that reads it.
 #[pyclass(frozen, module = "tilefs._tilefs")]
 pub struct Matrix {
-    array: Arc<OpenedArray>,
+    array: Arc<ArrayPerProcess>,
     lengths: [Option<u64>; 2],
     matrix: PerProcess<anndata::CompressedMatrix>,
 }
 
 impl Matrix {
-    pub fn new(py: Python<'_>, array: Arc<OpenedArray>, lengths: [Option<u64>; 2]) -> PyResult<Self> {
+    pub fn new(py: Python<'_>, array: Arc<ArrayPerProcess>, lengths: [Option<u64>; 2]) -> PyResult<Self> {
         let matrix = call::run(py, || matrix_of(&array, lengths))?;
         Ok(Matrix { array, lengths, matrix: PerProcess::of(matrix) })
     }
@@ -64,7 +64,7 @@ impl Matrix {
     }
 }
 
-fn matrix_of(array: &OpenedArray, lengths: [Option<u64>; 2]) -> Result<anndata::CompressedMatrix> {
+fn matrix_of(array: &ArrayPerProcess, lengths: [Option<u64>; 2]) -> Result<anndata::CompressedMatrix> {
     let array = &array.here()?.array;
     let axes = lengths.map(|length| MatrixAxis { length, cut: None });
     let matrix = sparse_matrix(array, [&axes[0], &axes[1]])?;

@@ -21,14 +21,14 @@ use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
 use tilefs_tree::views::arrow_parts::ArrowParts;
 
+use crate::array_per_process::ArrayPerProcess;
 use crate::arrow_file::{ArrowFile, of_arrow};
 use crate::call;
-use crate::opened_array::OpenedArray;
 
 /// The rows and columns of an array that are read.
 #[derive(Clone)]
 pub struct RowQuery {
-    pub array: Arc<OpenedArray>,
+    pub array: Arc<ArrayPerProcess>,
     /// The selection, as in the name of a folder in `slice/`; `None` for all rows.
     pub selection: Option<String>,
     /// Names of dimensions and attributes; `None` for all.

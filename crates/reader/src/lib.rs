@@ -17,8 +17,8 @@
 //! ```
 //!
 //! [`open`] opens an array or a group as of now, and [`ReaderOptions`] as of another time, with a key, or with another
-//! budget of memory. [`Array::dense`] reads boxes, [`Array::rows`] reads rows in batches of columns,
-//! [`Array::metadata`] and [`Group::metadata`] read metadata, and [`Group::members`] lists a group. Everything is
+//! budget of memory. [`OpenedArray::dense`] reads boxes, [`OpenedArray::rows`] reads rows in batches of columns,
+//! [`OpenedArray::metadata`] and [`Group::metadata`] read metadata, and [`Group::members`] lists a group. Everything is
 //! synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an [`Error`] that names their place.
 //!
 //! Programs outside this project use `tilefs-api`, whose interface stays. This crate is the parts from which it and the
@@ -49,7 +49,7 @@ pub mod vectors;
 #[doc(inline)]
 pub use array::sparse::{CoordinateRange, RowCount};
 #[doc(inline)]
-pub use array::{Array, LongKey, Metadata, MetadataItem, TimeWindow};
+pub use array::{LongKey, Metadata, MetadataItem, OpenedArray, TimeWindow};
 #[doc(inline)]
 pub use group::{Group, Member};
 pub use open::{IndexOptions, Object, ReaderOptions, local_path, open};

@@ -17,7 +17,7 @@ use tilefs_storage::{
 use tilefs_threads as threads;
 
 use crate::array::directory::window::now;
-use crate::array::{Array, ArrayFolder, Context, SavedIndexes, TimeWindow, object_kind};
+use crate::array::{ArrayFolder, Context, OpenedArray, SavedIndexes, TimeWindow, object_kind};
 use crate::group::{Group, Member, MemberPlace};
 
 /// A key file has 32 bytes or 64 digits; a larger file is not a key.
@@ -241,13 +241,13 @@ impl Group {
 
 fn open_array(context: Arc<Context>, folder: &StoreKey, window: TimeWindow) -> Result<Object> {
     let stored = ArrayFolder::open(context, folder).in_array(folder)?;
-    Ok(Object::Array(Arc::new(Array::open(Arc::new(stored), window).in_array(folder)?)))
+    Ok(Object::Array(Arc::new(OpenedArray::open(Arc::new(stored), window).in_array(folder)?)))
 }
 
 /// An opened array or group.
 pub enum Object {
     /// An array.
-    Array(Arc<Array>),
+    Array(Arc<OpenedArray>),
     /// A group.
     Group(Box<Group>),
 }
@@ -257,7 +257,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Error::NotAnArray`] for a group.
-    pub fn into_array(self) -> Result<Arc<Array>> {
+    pub fn into_array(self) -> Result<Arc<OpenedArray>> {
         match self {
             Object::Array(array) => Ok(array),
             Object::Group(group) => Err(no_array(group.path(), "a group; open one of the arrays in it".to_owned())),

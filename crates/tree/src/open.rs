@@ -9,7 +9,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::folder::{KEY_VALUE_SCHEMA, ObjectKind};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::FolderListing;
-use tilefs_reader::array::{Array, Context, TimeWindow, kind_of_entries, object_kind};
+use tilefs_reader::array::{Context, OpenedArray, TimeWindow, kind_of_entries, object_kind};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
@@ -52,7 +52,7 @@ pub(crate) fn opened_folder(stored: Stored, options: &Arc<TreeOptions>) -> Resul
 
 /// A stored array, group, or plain folder of these, without a tree.
 pub enum Stored {
-    Array(Arc<Array>),
+    Array(Arc<OpenedArray>),
     Group(Group),
     Directory(Directory),
 }
@@ -125,7 +125,7 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &TreeOp
 ///
 /// # Errors
 /// As for [`open`]; a group is not an array.
-pub fn open_array(path: &Path, options: &TreeOptions) -> Result<Arc<Array>> {
+pub fn open_array(path: &Path, options: &TreeOptions) -> Result<Arc<OpenedArray>> {
     match open_stored(path, options)? {
         Stored::Array(array) => Ok(array),
         Stored::Group(group) => Err(no_array(group.path(), "a group; give one of the arrays in it".to_owned())),

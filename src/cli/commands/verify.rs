@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use tilefs_format::error::Error;
 use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
-use tilefs_reader::array::{Array, ArrayFolder};
+use tilefs_reader::array::{ArrayFolder, OpenedArray};
 use tilefs_threads as threads;
 
 use crate::cli::failure::Failure;
@@ -158,7 +158,7 @@ impl fmt::Display for Tally {
 }
 
 /// Checks one array while showing a progress bar; returns the findings and the numbers.
-fn check(array: &Array) -> (Findings, Tally) {
+fn check(array: &OpenedArray) -> (Findings, Tally) {
     let progress = Progress::default();
     let findings = with_progress_bar(&progress, || verify(array, &progress));
     let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -207,7 +207,7 @@ impl Whole {
             Visited::Array(array) => {
                 self.arrays += 1;
                 let folder = ArrayFolder::open(array.context.clone(), array.folder);
-                let opened = folder.and_then(|folder| Array::open(Arc::new(folder), array.window));
+                let opened = folder.and_then(|folder| OpenedArray::open(Arc::new(folder), array.window));
                 self.add(name, opened.map_or_else(not_opened, |array| check(&array)))
             }
         }

@@ -8,7 +8,7 @@ use tilefs_format::error::{Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{Attribute, CellValNum};
 
-use super::Array;
+use super::OpenedArray;
 use super::context::TileStatistic;
 
 /// A lower and an upper bound of values, as little-endian bytes.
@@ -123,7 +123,7 @@ impl BoundsOfCells {
     ///
     /// # Errors
     /// Any damage in the metadata with the statistics of the tile.
-    pub fn add_tile(&mut self, array: &Array, attribute: usize, cells: CellsOfTile) -> Result<()> {
+    pub fn add_tile(&mut self, array: &OpenedArray, attribute: usize, cells: CellsOfTile) -> Result<()> {
         let (Some(is_whole), (fragment, tile)) = (self.count(cells), cells.tile) else { return Ok(()) };
         let Some((least, greatest)) = array.tile_extremes(fragment, attribute, tile)? else {
             self.add_unknown();
@@ -185,7 +185,7 @@ impl NullsOfCells {
     /// Any damage in the metadata with the count of the tile.
     pub fn add_tile(
         &mut self,
-        array: &Array,
+        array: &OpenedArray,
         attribute: usize,
         (fragment, tile): (usize, u64),
         shown: Option<u64>,
@@ -227,7 +227,7 @@ fn are_surely_numbers(sum: f64, ends: [&Scalar; 2]) -> bool {
 }
 
 /// Returns whether no cell of a tile is null. libtiledb 2.7 records the extremes 0 and 0 for a tile with only nulls.
-fn has_no_nulls(array: &Array, attribute: usize, (fragment, tile): (usize, u64)) -> Result<bool> {
+fn has_no_nulls(array: &OpenedArray, attribute: usize, (fragment, tile): (usize, u64)) -> Result<bool> {
     let is_nullable = array.schema().attributes.get(attribute).is_none_or(|attribute| attribute.nullable);
     Ok(!is_nullable || array.tile_statistic(fragment, attribute, tile, TileStatistic::Nulls)? == Some(0))
 }

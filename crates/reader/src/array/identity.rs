@@ -4,11 +4,11 @@ use tilefs_format::error::Result;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::ArraySchema;
 
-use super::Array;
+use super::OpenedArray;
 use super::context::saved::ENCODING;
 use tilefs_storage::{EntryKey, KeyWriter};
 
-impl Array {
+impl OpenedArray {
     /// Returns a key of everything that determines what the array shows: its location, its schema, the visible
     /// fragments with their footers, the deletes, and the time window as far as it affects cells. `None` if nothing is
     /// saved.

@@ -6,7 +6,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::LABELS;
 use tilefs_format::schema::{ArrayType, DimensionLabel};
 
-use super::{Array, ArrayFolder};
+use super::{ArrayFolder, OpenedArray};
 
 /// Labels have no labels; a deeper nesting is taken for an endless loop.
 const MAX_DEPTH: usize = 4;
@@ -14,12 +14,12 @@ const MAX_DEPTH: usize = 4;
 /// The array that holds a label, in the same window as the array that it labels.
 pub struct LabelArray {
     /// The array of the labels.
-    pub array: Arc<Array>,
+    pub array: Arc<OpenedArray>,
     /// The number of the attribute with the label.
     pub attribute: usize,
 }
 
-impl Array {
+impl OpenedArray {
     /// Opens the array of a label of this array's schema, and reads its schema.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Array {
         let folder = ArrayFolder::open(self.folder().context.clone(), &path)?;
         // Labels have the same names in all arrays, so another array could have replaced this one.
         self.folder().directory().listing().check_in_place(&**storage)?;
-        let mut array = Array::open(Arc::new(folder), self.window())?;
+        let mut array = OpenedArray::open(Arc::new(folder), self.window())?;
         array.around = around;
         let schema = array.schema();
         let attribute = schema.attribute_named(&label.attribute);

@@ -2,8 +2,8 @@
 //!
 //! From the lowest to the highest, and each uses only those before it: `field_id`, `undecodable`, `order`, `directory`
 //! (what a listing of an array's folder says), `context`, `metadata_tiles`, `folder` (the fragments and schemas opened
-//! from it), `tiles`, `fragment`, `spaced_lists`, `metadata`; then `opened_array`, which has the [`Array`]; and on top of
-//! it `bounds`, `identity`, `labels`, [`sparse`], [`dense`] and [`verify`].
+//! from it), `tiles`, `fragment`, `spaced_lists`, `metadata`; then `opened_array`, which has the [`OpenedArray`]; and on
+//! top of it `bounds`, `identity`, `labels`, [`sparse`], [`dense`] and [`verify`].
 
 mod bounds;
 pub(crate) mod context;
@@ -42,5 +42,5 @@ pub use metadata::{LongKey, Metadata, MetadataItem};
 pub use metadata_tiles::generic_tile::decode_inline_tile;
 pub use metadata_tiles::tile_boxes::TileBoxes;
 pub use metadata_tiles::tile_numbers::TileNumbers;
-pub use opened_array::Array;
+pub use opened_array::OpenedArray;
 pub use undecodable::undecodable_fields;

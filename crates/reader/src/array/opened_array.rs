@@ -24,7 +24,7 @@ const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;
 
 /// An array as of a time window: the schema in force at its end, and the visible fragments, oldest first. Fragments are
 /// numbered in that order. Memory: 8 bytes per visible fragment.
-pub struct Array {
+pub struct OpenedArray {
     pub(super) folder: Arc<ArrayFolder>,
     pub(super) window: TimeWindow,
     pub(super) schema: Arc<ArraySchema>,
@@ -37,7 +37,7 @@ pub struct Array {
     pub(super) around: Vec<StoreKey>,
 }
 
-impl Array {
+impl OpenedArray {
     /// Opens an array. Reads the schema, but no fragment, except for footers of fragments with the same times that were
     /// consolidated and not vacuumed.
     ///
@@ -51,13 +51,13 @@ impl Array {
         Self::open_with(folder, window, &name)
     }
 
-    /// As [`Array::open`], with the schema of this name.
+    /// As [`OpenedArray::open`], with the schema of this name.
     pub(super) fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
         folder.read_ahead(schema, window);
         let schema = folder.schema(schema)?;
         let fragments = folder.fragments_to_read(window, &schema)?;
         let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
-        Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
+        Ok(OpenedArray { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
     }
 
     /// Returns the same array with the fragments that consolidations have replaced. Those are visible at earlier times;
@@ -67,7 +67,7 @@ impl Array {
         let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
         let (folder, schema) = (self.folder.clone(), self.schema.clone());
         let (metadata, identity, around) = (SingleFlight::new(), SingleFlight::new(), self.around.clone());
-        Array { folder, window: self.window, schema, fragments, metadata, identity, around }
+        OpenedArray { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
     /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing and
@@ -76,7 +76,7 @@ impl Array {
         let folder = Arc::new(self.folder.in_context(context));
         let (schema, fragments, around) = (self.schema.clone(), self.fragments.clone(), self.around.clone());
         let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
-        Array { folder, window: self.window, schema, fragments, metadata, identity, around }
+        OpenedArray { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
     /// Returns the folder that is read.
@@ -231,7 +231,7 @@ impl Array {
     /// Returns the tiles of a variable-size attribute (by its number in this array's schema) in a visible fragment.
     ///
     /// # Errors
-    /// As [`Array::attribute_tiles`].
+    /// As [`OpenedArray::attribute_tiles`].
     pub(crate) fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
         let field = FragmentField::Attribute(self.own_attribute(fragment, attribute)?);
         let wanted = &self.schema.attributes[attribute];

@@ -16,7 +16,7 @@ use super::folder::outline::FieldFile;
 use super::folder::outline::Outline;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
-use super::{Array, ArrayFolder, Metadata, TimeWindow};
+use super::{ArrayFolder, Metadata, OpenedArray, TimeWindow};
 use crate::read::{Batches, Decoding};
 
 /// Offsets of variable-size cells are checked in parts of this many.
@@ -79,7 +79,7 @@ impl fmt::Display for Finding {
 /// conditions and copies of footers. Leaves out everything that does not count in the array's time window.
 ///
 /// Memory: the cache, one tile per core, and the findings.
-pub fn verify(array: &Array, progress: &Progress) -> Findings {
+pub fn verify(array: &OpenedArray, progress: &Progress) -> Findings {
     let verifier =
         Verifier { progress, found: Mutex::default(), warnings: Mutex::default(), visited: Mutex::default() };
     verifier.array(array);
@@ -104,7 +104,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// A fragment that is checked.
 struct Fragment<'a> {
-    array: &'a Array,
+    array: &'a OpenedArray,
     /// The fragment's number among the visible fragments of the array (`index`), and in the folder (`number`).
     index: usize,
     number: usize,
@@ -134,7 +134,7 @@ impl Verifier<'_> {
         lock(&self.found).entry(text).or_insert((error, 0)).1 += tiles;
     }
 
-    fn array(&self, array: &Array) {
+    fn array(&self, array: &OpenedArray) {
         if !lock(&self.visited).insert(array.context().storage.canonical(array.path())) {
             return;
         }
@@ -167,7 +167,7 @@ impl Verifier<'_> {
     }
 
     /// Checks all metadata files, replaced or not.
-    fn metadata(&self, array: &Array) {
+    fn metadata(&self, array: &OpenedArray) {
         if let Err(error) = array.metadata() {
             self.add(error.in_array(array.path()), 0);
         }
@@ -184,14 +184,14 @@ impl Verifier<'_> {
     }
 
     /// Checks all schemas that were ever in force, and their enumerations.
-    fn schemas(&self, array: &Array) {
+    fn schemas(&self, array: &OpenedArray) {
         let folder = array.folder();
         for schema in folder.directory().schemas() {
             let time = schema.times.map_or(0, |times| times.t2);
             if time > array.window().end {
                 continue;
             }
-            let opened = Array::open_with(folder.clone(), TimeWindow::until(time), &schema.name);
+            let opened = OpenedArray::open_with(folder.clone(), TimeWindow::until(time), &schema.name);
             let then = match opened {
                 Ok(then) => then,
                 Err(error) => {
@@ -208,7 +208,7 @@ impl Verifier<'_> {
     }
 
     /// Reads a fragment's metadata; `None` if it is damaged.
-    fn fragment<'a>(&self, array: &'a Array, index: usize) -> Option<Fragment<'a>> {
+    fn fragment<'a>(&self, array: &'a OpenedArray, index: usize) -> Option<Fragment<'a>> {
         let number = array.number(index);
         let place = |error: Error| error.in_fragment(array.fragment_name(index)).in_array(array.path());
         let read = || -> Result<Fragment<'a>> {

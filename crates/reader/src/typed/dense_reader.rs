@@ -11,7 +11,7 @@ use super::number::Number;
 use super::values::{Values, expect_type};
 use crate::array::dense::grid::PositionBox;
 use crate::array::dense::{AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
-use crate::array::{Array, FieldFile};
+use crate::array::{FieldFile, OpenedArray};
 use crate::memory;
 
 /// Reads boxes of a dense array. Several threads may read at the same time. Memory: the boxes of all fragments.
@@ -19,7 +19,7 @@ pub struct DenseReader {
     view: Arc<DenseView>,
 }
 
-impl Array {
+impl OpenedArray {
     /// Returns a reader of boxes of a dense array. Reads its footers.
     ///
     /// # Errors

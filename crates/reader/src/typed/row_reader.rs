@@ -10,7 +10,7 @@ use tilefs_threads::for_all;
 
 use super::values::Values;
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
-use crate::array::{Array, FieldId};
+use crate::array::{FieldId, OpenedArray};
 use crate::memory;
 
 /// The default number of rows of a batch.
@@ -50,7 +50,7 @@ struct RowField {
     id: FieldId,
 }
 
-impl Array {
+impl OpenedArray {
     /// Returns a reader of the rows of a sparse array, with all columns, dimensions first. Reads the array's footers.
     ///
     /// # Errors

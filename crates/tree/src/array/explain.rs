@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tilefs_export::Labels;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
-use tilefs_reader::array::{Array, undecodable_fields};
+use tilefs_reader::array::{OpenedArray, undecodable_fields};
 use tilefs_select::time;
 
 use crate::cells::MAX_PART_ROWS;
@@ -223,7 +223,7 @@ impl Explanations {
 }
 
 /// Returns the enumerations of an array's attributes, each once.
-fn enumerations_of(array: &Array, findings: &mut Problems) -> Vec<Arc<Labels>> {
+fn enumerations_of(array: &OpenedArray, findings: &mut Problems) -> Vec<Arc<Labels>> {
     let mut enumerations = Vec::new();
     let mut known = HashSet::new();
     for (number, attribute) in array.schema().attributes.iter().enumerate() {
@@ -271,7 +271,7 @@ impl Problems {
 }
 
 /// Returns the smallest box around the non-empty domains of all visible fragments; `None` if any of them is unknown.
-fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
+fn non_empty_domain(array: &OpenedArray) -> Result<Option<Vec<Range>>> {
     array.read_outlines();
     let mut whole: Option<Vec<Range>> = None;
     for fragment in 0..array.fragment_count() {
@@ -295,7 +295,7 @@ fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
 }
 
 /// Returns a line for each visible fragment, oldest first. Reads only footers.
-fn fragments_text(array: &Array) -> Result<String> {
+fn fragments_text(array: &OpenedArray) -> Result<String> {
     array.read_outlines();
     let mut text = FragmentsTsv::new(array.schema());
     for fragment in 0..array.fragment_count() {

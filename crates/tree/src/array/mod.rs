@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::ArrayType;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::Group;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
@@ -50,7 +50,7 @@ pub const BY_ROW: &str = "by-row";
 /// # Errors
 /// Fails if its shape cannot be determined; [`Error::Unsupported`] if it has more attributes and dimensions than the
 /// cache allows.
-pub fn array_folder(array: Arc<Array>, options: Arc<TreeOptions>) -> Result<FixedFolder> {
+pub fn array_folder(array: Arc<OpenedArray>, options: Arc<TreeOptions>) -> Result<FixedFolder> {
     let form = domains::array_form(array.schema());
     folder_of(array, options, form)
 }
@@ -59,7 +59,7 @@ pub fn array_folder(array: Arc<Array>, options: Arc<TreeOptions>) -> Result<Fixe
 ///
 /// # Errors
 /// As for [`array_folder`].
-pub fn folder_of(array: Arc<Array>, options: Arc<TreeOptions>, form: ArrayForm) -> Result<FixedFolder> {
+pub fn folder_of(array: Arc<OpenedArray>, options: Arc<TreeOptions>, form: ArrayForm) -> Result<FixedFolder> {
     check_fields(&array)?;
     let modified = modified(&array);
     let names = match options.axes_of_images {
@@ -76,7 +76,7 @@ pub fn folder_of(array: Arc<Array>, options: Arc<TreeOptions>, form: ArrayForm) 
 }
 
 /// Returns the history of an array. All its times share the parsed fragments and schemas.
-fn history_of(array: &Arc<Array>, options: &Arc<TreeOptions>, modified: SystemTime) -> History {
+fn history_of(array: &Arc<OpenedArray>, options: &Arc<TreeOptions>, modified: SystemTime) -> History {
     let (folder, of_times, of_began) = (array.folder().clone(), array.folder().clone(), array.folder().clone());
     let options = options.clone();
     History::new(
@@ -85,7 +85,7 @@ fn history_of(array: &Arc<Array>, options: &Arc<TreeOptions>, modified: SystemTi
         move || of_times.commit_times(),
         move || of_began.began(),
         move |window| {
-            let array = Array::open(folder.clone(), window)?;
+            let array = OpenedArray::open(folder.clone(), window)?;
             Ok(Arc::new(array_folder(Arc::new(array), options.clone())?))
         },
     )
@@ -98,7 +98,7 @@ const BYTES_OF_A_FIELD: usize = 12 << 10;
 /// Memory that they may take however small the cache is.
 const ALWAYS_SHOWN: usize = 32 << 20;
 
-fn check_fields(array: &Array) -> Result<()> {
+fn check_fields(array: &OpenedArray) -> Result<()> {
     let fields = array.schema().attributes.len().saturating_add(array.schema().dimensions.len());
     let most = array.context().budget().bytes().max(ALWAYS_SHOWN) / BYTES_OF_A_FIELD;
     if fields <= most {
@@ -114,7 +114,7 @@ fn check_fields(array: &Array) -> Result<()> {
 /// # Errors
 /// As for [`array_folder`].
 pub fn meaning(
-    array: &Arc<Array>,
+    array: &Arc<OpenedArray>,
     options: &TreeOptions,
     selection: &str,
     by: Addressing,
@@ -126,7 +126,7 @@ pub fn meaning(
 ///
 /// # Errors
 /// [`Error::Usage`] for a slice that selects nothing; otherwise as for [`array_folder`].
-pub fn check_slices(array: &Arc<Array>, options: &TreeOptions) -> Result<()> {
+pub fn check_slices(array: &Arc<OpenedArray>, options: &TreeOptions) -> Result<()> {
     if options.slices.is_empty() {
         return Ok(());
     }
@@ -168,7 +168,7 @@ pub fn check_slices_below(group: &Group, options: &TreeOptions) -> Result<()> {
 }
 
 /// Checks that a named slice selects anything.
-fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(String, String)) -> Result<()> {
+fn check_slice(array: &OpenedArray, bounds: &[DimensionBounds], (name, selection): &(String, String)) -> Result<()> {
     let checked = match array.schema().array_type {
         ArrayType::Dense => select::dense(selection, Addressing::Coordinate, bounds).map(drop),
         ArrayType::Sparse => select::sparse(selection, Addressing::Coordinate, bounds).map(drop),
@@ -177,7 +177,7 @@ fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(S
 }
 
 /// Returns the dimensions as selections of the whole array see them.
-fn bounds(array: &Arc<Array>, options: &TreeOptions) -> Result<Vec<DimensionBounds>> {
+fn bounds(array: &Arc<OpenedArray>, options: &TreeOptions) -> Result<Vec<DimensionBounds>> {
     Ok(match array.schema().array_type {
         ArrayType::Sparse => selectable(array),
         ArrayType::Dense => {
@@ -193,7 +193,7 @@ fn bounds(array: &Arc<Array>, options: &TreeOptions) -> Result<Vec<DimensionBoun
 ///
 /// # Errors
 /// As for [`array_folder`]; any damage in footers.
-pub fn size_text(array: &Arc<Array>, options: &TreeOptions) -> Result<String> {
+pub fn size_text(array: &Arc<OpenedArray>, options: &TreeOptions) -> Result<String> {
     match array.schema().array_type {
         ArrayType::Dense => {
             let shape = DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape();
@@ -210,7 +210,7 @@ pub fn size_text(array: &Arc<Array>, options: &TreeOptions) -> Result<String> {
 }
 
 fn dense_folder(
-    array: Arc<Array>,
+    array: Arc<OpenedArray>,
     names: Arc<FieldNames>,
     modified: SystemTime,
     options: &Arc<TreeOptions>,
@@ -230,7 +230,7 @@ fn dense_folder(
 }
 
 fn sparse_folder(
-    array: &Arc<Array>,
+    array: &Arc<OpenedArray>,
     names: &Arc<FieldNames>,
     modified: SystemTime,
     options: &TreeOptions,
@@ -269,7 +269,7 @@ fn slice_files(fields: &FieldFolder, kind: FieldFolderKind) -> Result<FixedFolde
     Ok(fields_folder(fields, CoveredBox::Selection, kind, None)?.0)
 }
 
-fn modified(array: &Array) -> SystemTime {
+fn modified(array: &OpenedArray) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(array.last_commit().unwrap_or(0))
 }
 
@@ -297,7 +297,12 @@ fn fields_folder(
 }
 
 /// Adds the files that describe an array: metadata, enumerations, labels of the part shown.
-fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
+fn add_described(
+    builder: &mut FolderBuilder,
+    array: &Arc<OpenedArray>,
+    selection: Option<&Selection>,
+    modified: SystemTime,
+) {
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
     add_labels(builder, array, modified);
@@ -305,7 +310,7 @@ fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Opt
 }
 
 /// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
-fn add_labels(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) {
+fn add_labels(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: SystemTime) {
     let mut names: Vec<&str> = array.schema().enumerations.iter().map(|(name, _)| name.as_str()).collect();
     if names.is_empty() {
         return;

@@ -18,7 +18,7 @@ use tilefs_reader::array::dense::{
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{Array, FieldFile, SingleFlight};
+use tilefs_reader::array::{FieldFile, OpenedArray, SingleFlight};
 use tilefs_reader::array::{LabelArray, ValueBounds};
 use tilefs_select::SelectableLabel;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
@@ -51,7 +51,7 @@ pub enum CoveredBox {
 
 /// A dense array whose fragments are read when a cell is first needed.
 pub struct DenseArray {
-    array: Arc<Array>,
+    array: Arc<OpenedArray>,
     grid: Grid,
     view: SingleFlight<Arc<DenseView>>,
     /// The labels by which each dimension can be selected.
@@ -63,13 +63,13 @@ impl DenseArray {
     ///
     /// # Errors
     /// Fails if the schema's domain does not form a grid.
-    pub fn new(array: Arc<Array>) -> Result<Self> {
+    pub fn new(array: Arc<OpenedArray>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
         let labels = labels_by_dimension(&array);
         Ok(DenseArray { array, grid, view: SingleFlight::new(), labels })
     }
 
-    pub fn array(&self) -> &Arc<Array> {
+    pub fn array(&self) -> &Arc<OpenedArray> {
         &self.array
     }
 
@@ -150,8 +150,12 @@ impl DenseSubarray {
     /// positions along the labelled dimension that `axis` selects, or at all positions without `axis`.
     ///
     /// # Errors
-    /// As for [`Array::label`].
-    pub fn of_label(array: &Array, label: &StoredLabel, axis: Option<&AxisSelection>) -> Result<(LabelArray, Self)> {
+    /// As for [`OpenedArray::label`].
+    pub fn of_label(
+        array: &OpenedArray,
+        label: &StoredLabel,
+        axis: Option<&AxisSelection>,
+    ) -> Result<(LabelArray, Self)> {
         let opened = array.label(label)?;
         let dense = Arc::new(DenseArray::new(opened.array.clone())?);
         let selection = match axis {
@@ -202,7 +206,7 @@ impl DenseSubarray {
 }
 
 impl Subarray for DenseSubarray {
-    fn array(&self) -> &Arc<Array> {
+    fn array(&self) -> &Arc<OpenedArray> {
         &self.dense.array
     }
 

@@ -13,7 +13,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel};
 use tilefs_reader::array::dense::{AxisSelection, Selection};
-use tilefs_reader::array::{Array, SingleFlight};
+use tilefs_reader::array::{OpenedArray, SingleFlight};
 use tilefs_reader::search::partition_point;
 use tilefs_select::calendar::Calendar;
 use tilefs_select::{DimensionBounds, Label, SelectableLabel};
@@ -39,7 +39,7 @@ const MAX_LISTED: u64 = 1 << 20;
 const MAX_LISTED_BYTES: u64 = 32 << 20;
 
 /// Returns the dimensions of a sparse array as selections see them, with their labels.
-pub fn selectable(array: &Arc<Array>) -> Vec<DimensionBounds> {
+pub fn selectable(array: &Arc<OpenedArray>) -> Vec<DimensionBounds> {
     let dimensions = DimensionBounds::of_schema(array.schema());
     let labels = labels_by_dimension(array);
     dimensions.into_iter().zip(labels).map(|(dimension, labels)| DimensionBounds { labels, ..dimension }).collect()
@@ -47,7 +47,7 @@ pub fn selectable(array: &Arc<Array>) -> Vec<DimensionBounds> {
 
 /// Returns the labels of each dimension of an array that selections can use: those with one number, date or text per
 /// cell.
-pub fn labels_by_dimension(array: &Arc<Array>) -> Vec<Vec<SelectableLabel>> {
+pub fn labels_by_dimension(array: &Arc<OpenedArray>) -> Vec<Vec<SelectableLabel>> {
     let schema = array.schema();
     let mut labels = vec![Vec::new(); schema.dimensions.len()];
     for label in &schema.labels {
@@ -81,7 +81,7 @@ pub struct LabelValues {
 ///
 /// # Errors
 /// Fails if the array of the label cannot be read.
-pub fn label_values(array: &Arc<Array>, label: &StoredLabel) -> Result<Option<LabelValues>> {
+pub fn label_values(array: &Arc<OpenedArray>, label: &StoredLabel) -> Result<Option<LabelValues>> {
     if !has_one_value(label) {
         return Ok(None);
     }
@@ -100,7 +100,7 @@ pub fn label_values(array: &Arc<Array>, label: &StoredLabel) -> Result<Option<La
 
 /// A label of an array. The label's own array is opened when a selection uses it. Memory: that of an open array.
 struct SearchedLabel {
-    array: Arc<Array>,
+    array: Arc<OpenedArray>,
     label: StoredLabel,
     /// The written values, if any.
     written: SingleFlight<Option<Written>>,

@@ -4,7 +4,7 @@ use tilefs_export::number;
 use tilefs_export::text::matrix_market::MatrixDomain;
 use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
-use tilefs_reader::array::{Array, Metadata};
+use tilefs_reader::array::{Metadata, OpenedArray};
 
 /// Maximum number of rows that counts as the size of a matrix rather than as reserved space: other programs hold a
 /// pointer or a number per row, and SOMA gave matrices that may grow a domain of 2^31 - 1, later of 2^63.
@@ -15,7 +15,7 @@ const MAX_ROWS: u64 = 1 << 30;
 ///
 /// # Errors
 /// Fails if required metadata or a footer cannot be read.
-pub fn matrix_domain(array: &Array) -> Result<MatrixDomain> {
+pub fn matrix_domain(array: &OpenedArray) -> Result<MatrixDomain> {
     let schema = array.schema();
     let mut domain = MatrixDomain { first: [0; 2], lengths: [0; 2] };
     for (number, dimension) in schema.dimensions.iter().enumerate().take(2) {
@@ -48,7 +48,7 @@ fn stated_length(metadata: &Metadata, dimension: &str, domain: &Range) -> Option
 ///
 /// # Errors
 /// Fails if a footer cannot be read.
-pub fn written_length(array: &Array, dimension: usize, domain: &Range) -> Result<u64> {
+pub fn written_length(array: &OpenedArray, dimension: usize, domain: &Range) -> Result<u64> {
     let mut length = 0;
     for fragment in 0..array.fragment_count() {
         let outline = array.outline(fragment)?;

@@ -15,8 +15,8 @@ use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::{ArraySchema, CellValNum};
-use tilefs_reader::array::Array;
 pub use tilefs_reader::array::FieldId;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_select::{self as select, Addressing};
@@ -52,7 +52,7 @@ pub const MAX_PART_ROWS: u64 = 1 << 20;
 /// The cells that the files of one folder show. Making contents reads metadata but no cells, unless a length depends on
 /// them.
 pub trait Subarray: Send + Sync {
-    fn array(&self) -> &Arc<Array>;
+    fn array(&self) -> &Arc<OpenedArray>;
 
     /// Returns the number of cells along each axis (dense) or the number of rows (sparse).
     ///

@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
-use tilefs_reader::array::{Array, SingleFlight};
+use tilefs_reader::array::{OpenedArray, SingleFlight};
 use tilefs_reader::read::Output;
 use tilefs_select::bounds::integer_ends;
 use tilefs_select::{self as select, Addressing};
@@ -29,7 +29,7 @@ type Ranges = Vec<Option<Vec<CoordinateRange>>>;
 
 /// The rows of a sparse array. Its footers are read when the first row, or the number of rows, is needed.
 pub struct SparseSubarray {
-    array: Arc<Array>,
+    array: Arc<OpenedArray>,
     /// `None` selects all rows.
     ranges: Option<Ranges>,
     /// Whether rows are sorted by coordinates instead of in the array's order.
@@ -41,17 +41,17 @@ pub struct SparseSubarray {
 
 impl SparseSubarray {
     /// Creates the subarray of all rows; `by_row` sorts them by coordinates.
-    pub fn new(array: Arc<Array>, by_row: bool) -> Self {
+    pub fn new(array: Arc<OpenedArray>, by_row: bool) -> Self {
         Self::of(array, None, by_row)
     }
 
     /// Creates the subarray of the cells whose coordinates lie in these ranges, for each dimension (`None` for all of
     /// it), sorted by coordinates.
-    pub fn selected(array: Arc<Array>, ranges: Vec<Option<Vec<CoordinateRange>>>) -> Self {
+    pub fn selected(array: Arc<OpenedArray>, ranges: Vec<Option<Vec<CoordinateRange>>>) -> Self {
         Self::of(array, Some(ranges), true)
     }
 
-    fn of(array: Arc<Array>, ranges: Option<Ranges>, by_row: bool) -> Self {
+    fn of(array: Arc<OpenedArray>, ranges: Option<Ranges>, by_row: bool) -> Self {
         SparseSubarray { array, ranges, by_row, view: SingleFlight::new(), var_columns: Mutex::default() }
     }
 
@@ -131,7 +131,7 @@ impl SparseSubarray {
 }
 
 impl Subarray for SparseSubarray {
-    fn array(&self) -> &Arc<Array> {
+    fn array(&self) -> &Arc<OpenedArray> {
         &self.array
     }
 

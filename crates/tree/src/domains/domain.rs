@@ -7,7 +7,7 @@ use serde_json::Value;
 use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArraySchema;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::Group;
 
 use crate::domains::group_view::{DescribedViews, GroupView};
@@ -17,13 +17,13 @@ use crate::options::TreeOptions;
 use crate::views::builder::FolderBuilder;
 
 /// Returns the form of an array of a group.
-pub type MemberForm = fn(&Group, &Arc<Array>) -> Result<Option<ArrayForm>>;
+pub type MemberForm = fn(&Group, &Arc<OpenedArray>) -> Result<Option<ArrayForm>>;
 
 /// Adds files of a domain to the folder of an array that was last modified at a time.
-pub type AddToArray = fn(&mut FolderBuilder, &Arc<Array>, SystemTime) -> Result<()>;
+pub type AddToArray = fn(&mut FolderBuilder, &Arc<OpenedArray>, SystemTime) -> Result<()>;
 
 /// Returns the height and the width of a matrix that a domain stores in an array.
-pub type MatrixLengths = fn(&Array) -> Result<Option<[u64; 2]>>;
+pub type MatrixLengths = fn(&OpenedArray) -> Result<Option<[u64; 2]>>;
 
 /// The additions of a domain to groups and arrays; each function decides whether an object is of the domain.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArraySchema;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::Group;
 
 use crate::fields::array_form::ArrayForm;
@@ -46,7 +46,7 @@ pub fn array_form(schema: &ArraySchema) -> ArrayForm {
 ///
 /// # Errors
 /// Fails if what determines that cannot be read.
-pub fn member_form(group: &Group, array: &Arc<Array>) -> Result<Option<ArrayForm>> {
+pub fn member_form(group: &Group, array: &Arc<OpenedArray>) -> Result<Option<ArrayForm>> {
     first(|domain| domain.member_form.map_or(Ok(None), |of| of(group, array)))
 }
 
@@ -54,7 +54,7 @@ pub fn member_form(group: &Group, array: &Arc<Array>) -> Result<Option<ArrayForm
 ///
 /// # Errors
 /// As for [`member_form`].
-pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
+pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: SystemTime) -> Result<()> {
     DOMAINS.iter().filter_map(|domain| domain.add_to_array).try_for_each(|add| add(builder, array, modified))
 }
 
@@ -62,7 +62,7 @@ pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<Array>, modified: S
 ///
 /// # Errors
 /// As for [`member_form`].
-pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
+pub fn matrix_lengths(array: &OpenedArray) -> Result<Option<[u64; 2]>> {
     first(|domain| domain.matrix_lengths.map_or(Ok(None), |of| of(array)))
 }
 

@@ -7,7 +7,7 @@ use tilefs_export::zarr::ZarrGroup;
 use tilefs_export::{Column, Field, FormatResult};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 
 use crate::cells::Subarray;
 
@@ -81,5 +81,5 @@ pub struct ZarrForm {
     /// Returns the reason why the group cannot hold a field.
     pub check: fn(&Field) -> FormatResult<()>,
     /// Makes the group, or returns the reason why the array has only a plain one.
-    pub make: fn(&Arc<Array>) -> Result<FormatResult<ZarrGroup>>,
+    pub make: fn(&Arc<OpenedArray>) -> Result<FormatResult<ZarrGroup>>,
 }

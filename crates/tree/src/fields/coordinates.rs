@@ -16,7 +16,7 @@ use tilefs_export::{Column, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::{CellValNum, DimensionLabel};
-use tilefs_reader::array::{Array, Metadata};
+use tilefs_reader::array::{Metadata, OpenedArray};
 
 use crate::cells::dense::DenseSubarray;
 use crate::cells::{FieldId, column, describe_field};
@@ -187,7 +187,7 @@ fn opened(fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result
 }
 
 /// Returns the values of a label along the part of its dimension that is shown, and the array that contains them.
-fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Column, Arc<Array>)>> {
+fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Column, Arc<OpenedArray>)>> {
     let array = fields.subarray.array();
     let Some(axis) = fields.subarray.selection().and_then(|shown| shown.axes().get(label.dimension as usize)) else {
         return Ok(None);

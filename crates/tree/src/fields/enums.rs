@@ -13,7 +13,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::hex::hex;
 use tilefs_format::schema::CellValNum;
 use tilefs_format::text;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 
 use crate::fields::lines::Lines;
 
@@ -27,8 +27,8 @@ const ALWAYS_LABELLED: usize = 8 << 20;
 /// numbers, which no format supports.
 ///
 /// # Errors
-/// As for [`Array::enumeration`]; [`Error::Unsupported`] for more labels than the cache may hold.
-pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
+/// As for [`OpenedArray::enumeration`]; [`Error::Unsupported`] for more labels than the cache may hold.
+pub fn labels(array: &OpenedArray, attribute: usize) -> Result<Option<Arc<Labels>>> {
     let name = array.schema().attributes.get(attribute).and_then(|attribute| attribute.enumeration.as_deref());
     let Some(name) = name else { return Ok(None) };
     let enumeration = array.enumeration(name)?;
@@ -49,7 +49,7 @@ pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
 }
 
 /// Returns the text of `NAME.txt`. The cache holds the enumeration itself, which is read again after an eviction.
-pub fn lines(array: &Arc<Array>, name: &str) -> Result<impl Content + use<>> {
+pub fn lines(array: &Arc<OpenedArray>, name: &str) -> Result<impl Content + use<>> {
     let enumeration = array.enumeration(name)?;
     let is_text = is_text_in_disguise(&enumeration);
     let (array, name, count) = (array.clone(), name.to_owned(), enumeration.len() as u64);

@@ -7,7 +7,7 @@ use tilefs_export::tables::pandas;
 use tilefs_export::{Column, Metadatum};
 use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray as _};
@@ -84,7 +84,7 @@ fn known_rows(fields: &FieldFolder) -> Result<KnownRows> {
 }
 
 /// Returns the least and the greatest coordinate of all cells along a dimension of FLOAT64; `None` for other types.
-fn range_of_floats(array: &Array, dimension: usize) -> Result<Option<[f64; 2]>> {
+fn range_of_floats(array: &OpenedArray, dimension: usize) -> Result<Option<[f64; 2]>> {
     let mut found: Option<[f64; 2]> = None;
     for fragment in 0..array.fragment_count() {
         let outline = array.outline(fragment)?;

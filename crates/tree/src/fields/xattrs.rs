@@ -21,7 +21,7 @@ use tilefs_export::{Field, npy, number};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::hex::hex;
 use tilefs_format::schema::{ArraySchema, Layout};
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::group::Group;
 use tilefs_select::time::extended;
@@ -185,7 +185,7 @@ impl AttributesBuilder {
         self.add_version(fields.subarray.array(), schema);
     }
 
-    fn add_version(&mut self, array: &Array, schema: &ArraySchema) {
+    fn add_version(&mut self, array: &OpenedArray, schema: &ArraySchema) {
         self.add("format_version", schema.version.to_string());
         self.add_time(array.last_commit());
     }

@@ -11,7 +11,7 @@ use tilefs_format::error::{Locate, Result};
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::Object;
 use tilefs_reader::array::FolderListing;
-use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow, object_kind};
+use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow, object_kind};
 use tilefs_reader::group::Group;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::StoreKey;
@@ -19,8 +19,8 @@ use tilefs_storage::StoreKey;
 /// Opens the array in a folder.
 ///
 /// # Errors
-/// As for [`ArrayFolder::open`] and [`Array::open`]; an error about a key names the array that requires it.
-pub fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
+/// As for [`ArrayFolder::open`] and [`OpenedArray::open`]; an error about a key names the array that requires it.
+pub fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<OpenedArray>> {
     note(&context, path).in_array(path)?;
     let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
     open_listed(context, listing, window)
@@ -43,8 +43,9 @@ pub fn open_member(group: &Group, path: &StoreKey) -> Result<Option<Object>> {
 ///
 /// # Errors
 /// As for [`open_folder`].
-pub fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow) -> Result<Arc<Array>> {
+pub fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow) -> Result<Arc<OpenedArray>> {
     let path = listing.root().clone();
-    let opened = ArrayFolder::open_listed(context, listing).and_then(|folder| Array::open(Arc::new(folder), window));
+    let opened =
+        ArrayFolder::open_listed(context, listing).and_then(|folder| OpenedArray::open(Arc::new(folder), window));
     opened.map(Arc::new).in_array(path)
 }

@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 use tilefs_export::Content;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{Array, ValueBounds};
+use tilefs_reader::array::{OpenedArray, ValueBounds};
 use tilefs_select::Addressing;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
@@ -41,7 +41,7 @@ impl ArrowParts {
     /// [`Error::Usage`] for a selection that selects nothing, an unknown column, or a dense array of several
     /// dimensions; any damage in footers.
     pub fn new(
-        array: Arc<Array>,
+        array: Arc<OpenedArray>,
         selection: Option<&str>,
         columns: Option<Vec<String>>,
         by_row: bool,

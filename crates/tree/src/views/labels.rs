@@ -10,7 +10,7 @@ use tilefs_export::Content;
 use tilefs_export::column::extension::of_datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::DimensionLabel;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::Selection;
 
 use crate::cells::FieldId;
@@ -27,14 +27,14 @@ use crate::views::lines::LINES;
 use crate::views::raw::{OFFSETS, RAW, VALIDITY};
 
 /// Returns the folder of a whole array.
-type WholeFolder = fn(Arc<Array>, Arc<TreeOptions>) -> Result<FixedFolder>;
+type WholeFolder = fn(Arc<OpenedArray>, Arc<TreeOptions>) -> Result<FixedFolder>;
 
 /// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is the part of
 /// a dense array that the folder shows; without one the labels are whole. The labels' arrays are opened when `labels/`
 /// is entered; `whole` returns the folder of one.
 pub fn add_to(
     folder: &mut FixedFolder,
-    array: &Arc<Array>,
+    array: &Arc<OpenedArray>,
     selection: Option<&Selection>,
     modified: SystemTime,
     whole: WholeFolder,
@@ -53,7 +53,7 @@ pub fn add_to(
 /// # Errors
 /// Fails if something could not be read that may be readable the next time.
 fn files(
-    array: &Arc<Array>,
+    array: &Arc<OpenedArray>,
     selection: Option<&Selection>,
     modified: SystemTime,
     whole: WholeFolder,
@@ -82,7 +82,7 @@ fn files(
 /// Returns a function that looks for the values of a label again, as a damaged label may be restored while its file is
 /// in use.
 fn values_of(
-    array: &Arc<Array>,
+    array: &Arc<OpenedArray>,
     label: &DimensionLabel,
     stem: &str,
     selection: Option<&Selection>,
@@ -102,7 +102,7 @@ fn values_of(
 
 fn add_values(
     builder: &mut FolderBuilder,
-    array: &Array,
+    array: &OpenedArray,
     label: &DimensionLabel,
     stem: &str,
     selection: Option<&Selection>,

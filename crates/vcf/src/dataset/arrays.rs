@@ -13,7 +13,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
-use tilefs_reader::array::{Array, Metadata, SingleFlight};
+use tilefs_reader::array::{Metadata, OpenedArray, SingleFlight};
 use tilefs_storage::EntryKey;
 use tilefs_threads::cancellation;
 
@@ -33,8 +33,8 @@ const MAX_LIST: u64 = 256 << 20;
 
 /// A dataset. Memory: in layouts 2 and 3, the names of its samples and contigs.
 pub struct VariantDataset {
-    pub data: Arc<Array>,
-    headers: Arc<Array>,
+    pub data: Arc<OpenedArray>,
+    headers: Arc<OpenedArray>,
     pub layout: DatasetLayout,
     /// The names of samples and contigs in layouts 2 and 3, loaded on first use.
     numbered: SingleFlight<Arc<Numbered>>,
@@ -66,7 +66,7 @@ impl VariantDataset {
     ///
     /// # Errors
     /// Fails if the metadata cannot be read, and for layouts other than 2, 3 and 4.
-    pub fn new(data: Arc<Array>, headers: Arc<Array>) -> Result<Option<Self>> {
+    pub fn new(data: Arc<OpenedArray>, headers: Arc<OpenedArray>) -> Result<Option<Self>> {
         let Some(version) = version_of(data.schema()) else { return Ok(None) };
         let layout = layout_of(&*data.metadata()?, version).in_array(data.path())?;
         Ok(Some(VariantDataset { data, headers, layout, numbered: SingleFlight::new() }))

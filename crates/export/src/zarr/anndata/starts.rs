@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{Array, RunningSums, SingleFlight};
+use tilefs_reader::array::{OpenedArray, RunningSums, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_storage::EntryKey;
@@ -21,7 +21,7 @@ use crate::content::element::by_elements;
 
 /// Saves `indptr` of a matrix in the index directory, for later mounts.
 pub struct SavedStarts {
-    array: Arc<Array>,
+    array: Arc<OpenedArray>,
     /// `None` if they are not saved.
     key: Option<EntryKey>,
 }
@@ -31,7 +31,7 @@ impl SavedStarts {
     ///
     /// # Errors
     /// Fails if a footer cannot be read.
-    pub fn new(array: &Arc<Array>, cells: u64, what: impl Display) -> Result<Self> {
+    pub fn new(array: &Arc<OpenedArray>, cells: u64, what: impl Display) -> Result<Self> {
         let identity = if array.context().saved.is_worth(cells) { array.identity()? } else { None };
         Ok(SavedStarts { array: array.clone(), key: identity.map(|key| key.of(format_args!("starts of {what}"))) })
     }

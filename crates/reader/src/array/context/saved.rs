@@ -1,9 +1,9 @@
 //! Results of passes over cells, saved for later mounts: how many rows there are, which cells they are, and where
 //! values and lines of variable length begin.
 //!
-//! The key of an entry includes everything that it depends on: [`Array::identity`](crate::array::Array::identity) and
-//! the kind of result. An array that has changed has other entries, so nothing has to be invalidated. Nothing is saved
-//! about arrays that are read with a key.
+//! The key of an entry includes everything that it depends on:
+//! [`OpenedArray::identity`](crate::array::OpenedArray::identity) and the kind of result. An array that has changed has
+//! other entries, so nothing has to be invalidated. Nothing is saved about arrays that are read with a key.
 
 use tilefs_format::error::Result;
 

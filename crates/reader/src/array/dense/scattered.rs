@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::grid::Grid;
-use crate::array::Array;
+use crate::array::OpenedArray;
 use crate::array::sparse::coordinates_of_tile;
 
 /// The cells of a sparse fragment in one space tile. Maps the cell number within the space tile to the tile in the
@@ -25,7 +25,7 @@ impl ScatteredCells {
     ///
     /// # Errors
     /// Any damage in the coordinates; [`Error::Damaged`] for a cell outside the domain.
-    pub fn read(array: &Array, fragment: usize, grid: &Grid) -> Result<Self> {
+    pub fn read(array: &OpenedArray, fragment: usize, grid: &Grid) -> Result<Self> {
         let outline = array.outline(fragment)?;
         let strides = grid.cell_strides();
         let mut tiles: HashMap<Box<[u64]>, CellsOfTile> = HashMap::new();

@@ -10,7 +10,7 @@ use super::box_tree::BoxTree;
 use super::grid::{Grid, PositionBox};
 use super::pieces::{TileOwner, TileOwners};
 use super::scattered::ScatteredCells;
-use crate::array::Array;
+use crate::array::OpenedArray;
 use crate::lru_cache::LruCache;
 
 /// The number of space tiles whose owners are cached, because finding them costs as much as decoding if many fragments
@@ -23,7 +23,7 @@ type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
 /// The boxes of all visible fragments of a dense array, in positions. Memory: that of the box tree, and the owners
 /// of the last 4096 tiles.
 pub struct DenseView {
-    array: Arc<Array>,
+    array: Arc<OpenedArray>,
     grid: Grid,
     /// Non-empty domains by the number of the fragment in the array, oldest first.
     boxes: BoxTree,
@@ -40,7 +40,7 @@ impl DenseView {
     ///
     /// # Errors
     /// If any footer cannot be read: the cells of that fragment are then unknown, so no cell could be proven right.
-    pub fn new(array: Arc<Array>) -> Result<Self> {
+    pub fn new(array: Arc<OpenedArray>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
         array.read_outlines();
         let mut scattered = HashMap::new();
@@ -68,7 +68,12 @@ impl DenseView {
         Self::of_boxes(self.array.clone(), self.grid.reversed(), boxes, scattered)
     }
 
-    fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
+    fn of_boxes(
+        array: Arc<OpenedArray>,
+        grid: Grid,
+        boxes: BoxTree,
+        scattered: HashMap<usize, ScatteredCells>,
+    ) -> Self {
         let only = {
             let mut with_cells = boxes.boxes().enumerate().filter_map(|(fragment, one)| Some((fragment, one?.into())));
             with_cells.next().filter(|_| with_cells.next().is_none() && scattered.is_empty())
@@ -77,7 +82,7 @@ impl DenseView {
     }
 
     /// Returns the array.
-    pub fn array(&self) -> &Arc<Array> {
+    pub fn array(&self) -> &Arc<OpenedArray> {
         &self.array
     }
 

@@ -19,7 +19,7 @@ use super::select::deletes::visible_deletes;
 use super::select::narrow::narrowed;
 use super::select::query::{Portions, Query, RowCount};
 use super::select::selection::{CoordinateRange, CoordinateSelection, Share};
-use crate::array::Array;
+use crate::array::OpenedArray;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::order::key::{KeyOrder, KeyPlan};
 
@@ -61,7 +61,7 @@ impl SparseView {
     ///
     /// # Errors
     /// Any damage in these; [`Error::Unsupported`] for update commits and dense fragments.
-    pub fn new(array: Arc<Array>) -> Result<Self> {
+    pub fn new(array: Arc<OpenedArray>) -> Result<Self> {
         Self::with_portions(array, Portions::default())
     }
 
@@ -69,7 +69,7 @@ impl SparseView {
     ///
     /// # Errors
     /// As [`SparseView::new`].
-    pub fn with_portions(array: Arc<Array>, portions: Portions) -> Result<Self> {
+    pub fn with_portions(array: Arc<OpenedArray>, portions: Portions) -> Result<Self> {
         let schema = array.schema();
         let plan = KeyPlan::new(schema, KeyOrder::Global).in_array(array.path())?;
         array.read_outlines();
@@ -105,7 +105,7 @@ impl SparseView {
     }
 
     /// Returns the array.
-    pub fn array(&self) -> &Arc<Array> {
+    pub fn array(&self) -> &Arc<OpenedArray> {
         &self.query.array
     }
 

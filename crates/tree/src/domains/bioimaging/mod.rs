@@ -9,7 +9,7 @@ use tilefs_export::pyramid::{Pyramid, PyramidLevel};
 use tilefs_export::tiff::{check_levels, ome_tiff};
 use tilefs_export::{Content, FormatResult, Unrepresentable};
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::Group;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
@@ -83,7 +83,7 @@ fn pyramid_of(group: &Group) -> Option<Pyramid> {
 }
 
 /// Returns the level of a pyramid that an array is, if it is one.
-pub fn level_of(group: &Group, array: &Array) -> Option<PyramidLevel> {
+pub fn level_of(group: &Group, array: &OpenedArray) -> Option<PyramidLevel> {
     if array.schema().is_sparse() {
         return None;
     }

@@ -31,7 +31,7 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{ArrayType, CellValNum};
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::group::Group;
 
@@ -142,7 +142,7 @@ impl GroupDataset {
     }
 
     /// Returns the dataset of these members of a group, which fit.
-    fn of_arrays(group: &Group, opened: &[(&str, Arc<Array>)], modified: SystemTime) -> Result<Option<Self>> {
+    fn of_arrays(group: &Group, opened: &[(&str, Arc<OpenedArray>)], modified: SystemTime) -> Result<Option<Self>> {
         let mut is_marked = false;
         let (mut names, mut variables) = (HashSet::new(), Vec::new());
         for (member, array) in opened {
@@ -260,7 +260,7 @@ impl GroupDataset {
 }
 
 /// Returns whether an array has the form of those that hold variables.
-fn fits(array: &Array) -> bool {
+fn fits(array: &OpenedArray) -> bool {
     let schema = array.schema();
     schema.array_type == ArrayType::Dense
         && schema.dimensions.iter().all(|dimension| {
@@ -279,7 +279,7 @@ fn fits(array: &Array) -> bool {
 }
 
 /// Returns the variable name of an attribute in an array that is the group's member `member`.
-fn variable_name(array: &Array, member: &str, attribute: &str) -> String {
+fn variable_name(array: &OpenedArray, member: &str, attribute: &str) -> String {
     let is_dimension = |name: &&str| array.schema().dimensions.iter().any(|dimension| dimension.name == **name);
     let without = SUFFIXES.iter().find_map(|suffix| attribute.strip_suffix(suffix).filter(is_dimension));
     let without = without.or_else(|| attribute.strip_suffix('_').filter(|name| *name == member).filter(is_dimension));
@@ -287,7 +287,7 @@ fn variable_name(array: &Array, member: &str, attribute: &str) -> String {
 }
 
 /// Returns whether the array has any property that shows it was written by TileDB-CF.
-fn is_of_tiledb_cf(array: &Array, variables: &[String]) -> Result<bool> {
+fn is_of_tiledb_cf(array: &OpenedArray, variables: &[String]) -> Result<bool> {
     let schema = array.schema();
     let is_renamed = schema.attributes.iter().zip(variables).any(|(attribute, name)| attribute.name != *name);
     if is_renamed || schema.dimensions.iter().any(|dimension| dimension.name == SCALARS) {

@@ -11,7 +11,7 @@ use tilefs_export::number;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
-use tilefs_reader::array::{Array, Metadata};
+use tilefs_reader::array::{Metadata, OpenedArray};
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, Subarray};
@@ -32,7 +32,7 @@ pub const DOMAIN: Domain = Domain { add_to_array: Some(add_to), ..Domain::NONE }
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time.
-fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
+fn add_to(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: SystemTime) -> Result<()> {
     if !has_schema_of_filestore(array.schema()) {
         return Ok(());
     }
@@ -56,7 +56,7 @@ fn has_schema_of_filestore(schema: &ArraySchema) -> bool {
 }
 
 /// Returns the name of the file and the file; `None` if the metadata do not describe one.
-fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, LazyFile)>> {
+fn original(array: &Arc<OpenedArray>, modified: SystemTime) -> Result<Option<(String, LazyFile)>> {
     let metadata = array.metadata()?;
     if metadata.get("file_size").is_none() {
         return Ok(None);
@@ -72,7 +72,7 @@ fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, 
     Ok(Some((file_name(&metadata), file.described_by(move || attributes.iter().cloned().collect()))))
 }
 
-fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {
+fn file_size(array: &OpenedArray, metadata: &Metadata) -> Result<u64> {
     let stored = metadata.get("file_size").and_then(|value| number::integer(value.datatype, value.bytes()?));
     let size = stored.and_then(|size| u64::try_from(size).ok()).ok_or_else(|| Error::damaged("no size of a file"))?;
     match array.schema().dimensions.first().and_then(|dimension| dimension.last_position()) {

@@ -17,7 +17,7 @@ use tilefs_export::text::{self, Style};
 use tilefs_export::{Column, Content, Field, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::Group;
 use tilefs_vcf::Bgzf;
 
@@ -172,7 +172,7 @@ struct AxisNames {
 }
 
 impl AxisNames {
-    fn new(array: Arc<Array>, cut: Option<Range<u64>>) -> Result<Self> {
+    fn new(array: Arc<OpenedArray>, cut: Option<Range<u64>>) -> Result<Self> {
         let all = soma::data_frame(&array, cut.as_ref())??.all;
         let cut = cut.map(|cut| cut.start..cut.end.min(all));
         let mut subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));
@@ -209,7 +209,7 @@ impl AxisNames {
 }
 
 /// Returns an array of a group.
-fn array_of(group: &Group, name: &str) -> Result<Arc<Array>> {
+fn array_of(group: &Group, name: &str) -> Result<Arc<OpenedArray>> {
     match member(group, name)? {
         Some(tilefs_reader::Object::Array(array)) => Ok(array),
         _ => Err(Unrepresentable::new(format!("there is no array {name}")).into()),

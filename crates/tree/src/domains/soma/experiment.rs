@@ -18,7 +18,7 @@ use tilefs_export::zarr::{ZarrGroup, ZarrNode, ZarrVersion, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
-use tilefs_reader::array::{Array, Metadata};
+use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::Group;
 use tilefs_reader::lru_cache::LruCache;
 
@@ -455,7 +455,7 @@ impl Builder {
 }
 
 /// Returns an array as a matrix, or the reason why it is not one.
-fn matrix(array: &Arc<Array>, axes: MatrixAxes<'_>, full: FullMatrix) -> Result<FormatResult<ZarrNode>> {
+fn matrix(array: &Arc<OpenedArray>, axes: MatrixAxes<'_>, full: FullMatrix) -> Result<FormatResult<ZarrNode>> {
     match Element::of(array.schema()) {
         Some(Element::SparseMatrix) => Ok(soma::sparse_matrix(array, axes)?.and_then(|matrix| {
             match full == FullMatrix::AsDense && soma::is_full(&matrix) {

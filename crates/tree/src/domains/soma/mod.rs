@@ -30,7 +30,7 @@ use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
-use tilefs_reader::array::{Array, Metadata};
+use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_select::Addressing;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
@@ -126,7 +126,7 @@ fn reason<T>(text: impl Into<std::borrow::Cow<'static, str>>) -> Result<FormatRe
 ///
 /// # Errors
 /// Fails if metadata, enumerations, or data that determine which cells are rows cannot be read.
-pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<FormatResult<Frame>> {
+pub fn data_frame(array: &Arc<OpenedArray>, wanted: Option<&Range<u64>>) -> Result<FormatResult<Frame>> {
     let schema = array.schema();
     if schema.allows_duplicates {
         return reason("it may have duplicate rows");
@@ -248,7 +248,7 @@ fn selection_of(axes: MatrixAxes<'_>) -> Option<String> {
 ///
 /// # Errors
 /// Fails if metadata, or data that determine which cells are rows, cannot be read.
-pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<CompressedMatrix>> {
+pub fn sparse_matrix(array: &Arc<OpenedArray>, axes: MatrixAxes<'_>) -> Result<FormatResult<CompressedMatrix>> {
     let schema = array.schema();
     if schema.allows_duplicates {
         return reason("it may have duplicate cells");
@@ -305,7 +305,7 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
 /// Returns a matrix whose cells are put in row order without sorting, band by band. `sorted` is the same matrix: it is
 /// returned if bands would take too much memory, and provides the cells of bands that are too scattered.
 fn in_row_order(
-    array: &Arc<Array>,
+    array: &Arc<OpenedArray>,
     stored: SparseSubarray,
     extent: u64,
     sorted: CompressedMatrix,
@@ -361,7 +361,7 @@ struct BandedCells {
 
 /// Returns the cells in which bands of `extent` rows of a matrix are found: fragment by fragment, without a merge, if
 /// their places take little memory and few requests; otherwise those of `stored`.
-fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -> Result<BandedCells> {
+fn banded_cells(array: &OpenedArray, stored: SparseSubarray, extent: u64, rows: u64) -> Result<BandedCells> {
     let unsorted =
         |cells, counted| BandedCells { cells, counted, order: CellOrder::Any, cuts: cuts_of(array, Vec::new()) };
     let Some((unmerged, starts)) = stored.unmerged()? else { return Ok(unsorted(stored, None)) };
@@ -383,7 +383,7 @@ fn banded_cells(array: &Array, stored: SparseSubarray, extent: u64, rows: u64) -
 }
 
 /// Returns the cells at which a pass over an array's stored cells is divided; its fragments begin at `firsts`.
-fn cuts_of(array: &Array, firsts: Vec<u64>) -> Cuts {
+fn cuts_of(array: &OpenedArray, firsts: Vec<u64>) -> Cuts {
     // Each part of a remote array should be worth its request.
     let most = if array.is_remote() { CELLS_OF_A_REMOTE_PART } else { CELLS_OF_A_PART };
     Cuts::new(firsts, array.schema().capacity, most)
@@ -398,7 +398,7 @@ fn coordinates_of(cells: &dyn Subarray, axis: usize) -> Result<Column> {
 /// Returns the index of the first cell of each row, or of each column, of a matrix whose cells are sorted by
 /// `coordinates`. If the result is saved for later mounts, and fits in memory, all of it is computed when it is first
 /// needed.
-fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
+fn starts_of(array: &Arc<OpenedArray>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
     let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;
     let most = if saved.is_kept() { array.context().budget().matrix_starts() } else { 0 };
     let rows = coordinates.values.clone();
@@ -410,7 +410,7 @@ fn starts_of(array: &Arc<Array>, coordinates: Column, length: u64, what: &str) -
 
 /// Returns some rows and columns of a matrix of this shape, numbered from 0.
 fn part_of_matrix(
-    array: &Arc<Array>,
+    array: &Arc<OpenedArray>,
     axes: MatrixAxes<'_>,
     mut shape: [u64; 2],
     selection: &str,
@@ -438,7 +438,7 @@ fn part_of_matrix(
 ///
 /// # Errors
 /// As for `matrix_domain`.
-pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
+pub fn matrix_lengths(array: &OpenedArray) -> Result<Option<[u64; 2]>> {
     match Element::of(array.schema()) {
         Some(Element::SparseMatrix) => matrix_domain(array).map(|domain| Some(domain.lengths)),
         _ => Ok(None),
@@ -449,7 +449,7 @@ pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
 ///
 /// # Errors
 /// Fails if its shape cannot be determined.
-pub fn dense_array(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<ZarrNode>> {
+pub fn dense_array(array: &Arc<OpenedArray>, axes: MatrixAxes<'_>) -> Result<FormatResult<ZarrNode>> {
     let lengths = axes.map(|axis| axis.length);
     let (id, field) = match value_field(array.schema()) {
         Ok(value) => value,

@@ -12,7 +12,7 @@ use tilefs_export::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
-use tilefs_reader::array::Array;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::Group;
 
 use crate::cells::sparse::SparseSubarray;
@@ -90,7 +90,7 @@ fn scalar(datum: &Metadatum) -> FormatResult<ZarrNode> {
     anndata::scalar(Column::fixed(field, Vec::new(), values))
 }
 
-fn of_array(array: &Arc<Array>) -> Result<FormatResult<ZarrNode>> {
+fn of_array(array: &Arc<OpenedArray>) -> Result<FormatResult<ZarrNode>> {
     match Element::of(array.schema()) {
         Some(Element::DataFrame) => list(array),
         _ if !array.schema().is_sparse() => soma::dense_array(array, [&MatrixAxis::default(); 2]),
@@ -99,7 +99,7 @@ fn of_array(array: &Arc<Array>) -> Result<FormatResult<ZarrNode>> {
 }
 
 /// Returns the elements of a list in the order of its rows.
-fn list(array: &Arc<Array>) -> Result<FormatResult<ZarrNode>> {
+fn list(array: &Arc<OpenedArray>) -> Result<FormatResult<ZarrNode>> {
     let metadata = array.metadata()?;
     let hint = meta::for_formats(&metadata).into_iter().find(|datum| datum.key == HINT);
     let schema = array.schema();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
-use tilefs_reader::array::{Array, SingleFlight};
+use tilefs_reader::array::{OpenedArray, SingleFlight};
 use tilefs_reader::group::Group;
 use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
 
@@ -217,7 +217,7 @@ fn dataset_of(group: &Group) -> Result<Option<VariantDataset>> {
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time. Missing headers cost the calls nothing.
-fn dataset_of_calls(group: &Group, array: &Arc<Array>) -> Result<Option<VariantDataset>> {
+fn dataset_of_calls(group: &Group, array: &Arc<OpenedArray>) -> Result<Option<VariantDataset>> {
     if !is_calls(array.schema()) {
         return Ok(None);
     }

@@ -12,7 +12,7 @@ use super::lazy_merge::LazyMerge;
 use super::plan::{PlanStep, Planner};
 use super::task::MergeTask;
 use super::tournament::{Halt, Merged};
-use crate::array::Array;
+use crate::array::OpenedArray;
 use crate::array::sparse::rows::row_map::{LazySegment, RowMap, SegmentSource};
 use crate::array::sparse::rows::saved_rows::SavedRows;
 use crate::array::sparse::rows::segments::RowSegment;
@@ -110,7 +110,7 @@ fn segments(query: &Arc<Query>, store: &Arc<SpillStore>, steps: Vec<PlanStep>) -
 }
 
 /// Makes all segments now, on all cores.
-fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<RowSegment>> {
+fn make_all(array: &OpenedArray, segments: &[PlannedSegment]) -> Merged<Vec<RowSegment>> {
     let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
     let progress = MergeProgress::new(array, cells);
     let made = for_all(segments.len(), |number| segments[number].make(&|cells| progress.add(cells)))?;
@@ -179,7 +179,7 @@ impl SegmentSource for TaskSegment {
 
 /// Logs the progress of a long merge.
 struct MergeProgress<'a> {
-    array: &'a Array,
+    array: &'a OpenedArray,
     cells: u64,
     done: AtomicU64,
     start: Instant,
@@ -187,7 +187,7 @@ struct MergeProgress<'a> {
 }
 
 impl<'a> MergeProgress<'a> {
-    fn new(array: &'a Array, cells: u64) -> Self {
+    fn new(array: &'a OpenedArray, cells: u64) -> Self {
         if cells >= LOGGED_CELLS {
             log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path());
         }

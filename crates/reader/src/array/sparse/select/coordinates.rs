@@ -10,7 +10,7 @@ use tilefs_format::scalar::{Range as CoordinateRange, Scalar};
 use super::cells::FragmentCells;
 use super::stream::{CellBatch, FragmentSource, KeyStream, StreamBuffers};
 use super::visible::CellFilter;
-use crate::array::Array;
+use crate::array::OpenedArray;
 use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
 
 /// Cells that are checked together.
@@ -18,7 +18,7 @@ const BATCH_CELLS: u64 = 16384;
 
 /// Checks the coordinates of one visible fragment of a sparse array.
 pub struct CoordinateCheck<'a> {
-    array: &'a Array,
+    array: &'a OpenedArray,
     fragment: usize,
     plan: KeyPlan,
     cells: FragmentCells,
@@ -36,7 +36,7 @@ struct CheckedCell {
 impl<'a> CoordinateCheck<'a> {
     /// # Errors
     /// Any damage in the fragment's footer; [`Error::Unsupported`] for dimensions or orders that are not sorted here.
-    pub fn new(array: &'a Array, fragment: usize) -> Result<Self> {
+    pub fn new(array: &'a OpenedArray, fragment: usize) -> Result<Self> {
         let outline = array.outline(fragment)?;
         let (facts, schema) = (&outline.facts, array.schema());
         let plan = KeyPlan::new(schema, KeyOrder::Global)?;

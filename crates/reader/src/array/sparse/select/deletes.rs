@@ -17,7 +17,7 @@ use crate::memory;
 
 use super::cells::TileCells;
 use super::files::{FixedFile, append_strings, string_tiles};
-use crate::array::Array;
+use crate::array::OpenedArray;
 use crate::array::directory::ConditionBytes;
 use crate::array::folder::outline::FieldFile;
 use crate::array::metadata_tiles::generic_tile::{decode_inline_tile, read_generic_tile};
@@ -39,7 +39,7 @@ pub struct Delete {
 /// # Errors
 /// Any damage in a delete's file, which includes a condition on a field that no schema of the array has;
 /// [`Error::Unsupported`] for update commits.
-pub fn visible_deletes(array: &Array) -> Result<Vec<Delete>> {
+pub fn visible_deletes(array: &OpenedArray) -> Result<Vec<Delete>> {
     let (context, folder) = (array.context(), array.folder());
     let mut deletes = Vec::new();
     for entry in folder.directory().visible_conditions(array.window()) {
@@ -60,7 +60,7 @@ pub fn visible_deletes(array: &Array) -> Result<Vec<Delete>> {
 
 /// Checks that each field of a condition is in a schema of the array. A fragment may lack the field, because the field
 /// was added or dropped later: that is no damage.
-fn check_fields(array: &Array, condition: &Condition) -> Result<()> {
+fn check_fields(array: &OpenedArray, condition: &Condition) -> Result<()> {
     let folder = array.folder();
     let mut unknown = condition.fields();
     unknown.retain(|field| !array.schema().has_field(field));
@@ -82,7 +82,7 @@ fn check_fields(array: &Array, condition: &Condition) -> Result<()> {
 
 /// A delete condition, applied to the cells of one fragment.
 pub struct FragmentCondition<'a> {
-    array: &'a Array,
+    array: &'a OpenedArray,
     fragment: usize,
     condition: &'a Condition,
     /// Cells written after this time are kept whatever the condition says. `Some` if each cell has its own time.
@@ -92,7 +92,7 @@ pub struct FragmentCondition<'a> {
 impl<'a> FragmentCondition<'a> {
     /// # Errors
     /// [`Error::Damaged`] if the condition compares values of another size than the fragment's cells have.
-    pub fn new(array: &'a Array, fragment: usize, delete: &'a Delete, by_cell: bool) -> Result<Self> {
+    pub fn new(array: &'a OpenedArray, fragment: usize, delete: &'a Delete, by_cell: bool) -> Result<Self> {
         let outline = array.outline(fragment)?;
         delete.condition.check(&outline.schema).in_file(&delete.marker)?;
         let time = by_cell.then_some(delete.time);

@@ -11,7 +11,7 @@ use tilefs_storage::StoreKey;
 use crate::memory;
 
 use super::cells::TileCells;
-use crate::array::Array;
+use crate::array::OpenedArray;
 use crate::array::folder::outline::FieldFile;
 use crate::array::order::key::AxisColumn;
 use crate::array::tiles::Tiles;
@@ -25,7 +25,7 @@ use crate::read::{Batches, Decoding, Fetcher, UnitCopy};
 ///
 /// # Errors
 /// Any damage in the tile; [`Error::Unsupported`] for string dimensions.
-pub fn coordinates_of_tile(array: &Array, fragment: usize, tile: u64, cells: u64) -> Result<Vec<Vec<Scalar>>> {
+pub fn coordinates_of_tile(array: &OpenedArray, fragment: usize, tile: u64, cells: u64) -> Result<Vec<Vec<Scalar>>> {
     let outline = array.outline(fragment)?;
     let all = TileCells { tile, in_tile: cells, first: 0, count: cells };
     let mut axes = Vec::with_capacity(outline.schema.dimensions.len());
@@ -67,7 +67,7 @@ impl FixedFile {
     ///
     /// # Errors
     /// Any damage in the file's metadata.
-    pub fn of_dimension(array: &Array, fragment: usize, dimension: usize) -> Result<Self> {
+    pub fn of_dimension(array: &OpenedArray, fragment: usize, dimension: usize) -> Result<Self> {
         let outline = array.outline(fragment)?;
         let number = array.number(fragment);
         let own = outline.schema.dimensions.get(dimension);
@@ -92,7 +92,7 @@ impl FixedFile {
     ///
     /// # Errors
     /// Any damage in the fragment's metadata.
-    pub fn name_of_dimension(array: &Array, fragment: usize, dimension: usize) -> Result<String> {
+    pub fn name_of_dimension(array: &OpenedArray, fragment: usize, dimension: usize) -> Result<String> {
         let outline = array.outline(fragment)?;
         let version = outline.facts.version;
         let field = if version >= SPLIT_COORDINATES_SINCE {
@@ -107,9 +107,9 @@ impl FixedFile {
     /// lacks the attribute, every cell is `fill`.
     ///
     /// # Errors
-    /// As [`Array::attribute_tiles`].
+    /// As [`OpenedArray::attribute_tiles`].
     pub fn of_attribute(
-        array: &Array,
+        array: &OpenedArray,
         fragment: usize,
         attribute: usize,
         file: FieldFile,
@@ -126,7 +126,7 @@ impl FixedFile {
     ///
     /// # Errors
     /// Any damage in the file's metadata.
-    pub fn of_marks(array: &Array, fragment: usize, field: FragmentField) -> Result<Self> {
+    pub fn of_marks(array: &OpenedArray, fragment: usize, field: FragmentField) -> Result<Self> {
         let tiles = array.folder().tiles(array.number(fragment), field, FieldFile::Data)?;
         Ok(FixedFile::Own { tiles, cell_size: size_of::<u64>() })
     }
@@ -276,8 +276,8 @@ impl VarFile {
     /// every cell is its fill value.
     ///
     /// # Errors
-    /// As [`Array::attribute_var_tiles`].
-    pub fn of_attribute(array: &Array, fragment: usize, attribute: usize) -> Result<Self> {
+    /// As [`OpenedArray::attribute_var_tiles`].
+    pub fn of_attribute(array: &OpenedArray, fragment: usize, attribute: usize) -> Result<Self> {
         if !array.has_attribute(fragment, attribute)? {
             return Ok(VarFile::Fill(array.schema().attributes[attribute].fill.clone()));
         }
@@ -316,7 +316,7 @@ impl VarFile {
 ///
 /// # Errors
 /// Any damage in the metadata of the files.
-pub fn string_tiles(array: &Array, fragment: usize, dimension: usize) -> Result<VarTiles> {
+pub fn string_tiles(array: &OpenedArray, fragment: usize, dimension: usize) -> Result<VarTiles> {
     array.folder().var_tiles(array.number(fragment), FragmentField::Dimension(dimension), 1)
 }
 

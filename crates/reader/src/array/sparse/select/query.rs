@@ -15,7 +15,7 @@ use super::visible::CellFilter;
 use crate::array::order::axis::Scale;
 use crate::array::order::key::KeyPlan;
 use crate::array::order::writers::{ORDERED_SINCE, writers_agree};
-use crate::array::{Array, Budget};
+use crate::array::{Budget, OpenedArray};
 
 /// Maximum number of boxes and pairs compared to find out whether fragments have coordinates in common.
 pub const MOST_PAIRS: u64 = 1 << 24;
@@ -54,7 +54,7 @@ impl Default for Portions {
 
 /// The inputs from which rows are computed.
 pub struct Query {
-    pub array: Arc<Array>,
+    pub array: Arc<OpenedArray>,
     pub plan: KeyPlan,
     pub deletes: Vec<Delete>,
     pub selection: Option<CoordinateSelection>,

@@ -19,11 +19,11 @@ use super::visible::{CellFilter, CellVisibility};
 use crate::array::order::axis::KeyAxis;
 use crate::array::order::key::{AxisColumn, KeyPlan};
 use crate::array::order::writers::{ORDERED_SINCE, writers_agree};
-use crate::array::{Array, TileBoxes};
+use crate::array::{OpenedArray, TileBoxes};
 
 /// A fragment, ready for reading its cells.
 pub struct FragmentSource<'a> {
-    pub array: &'a Array,
+    pub array: &'a OpenedArray,
     pub fragment: usize,
     pub cells: &'a FragmentCells,
     pub filter: CellFilter<'a>,

@@ -6,7 +6,7 @@ use tilefs_format::fragment::FragmentField;
 use super::cells::TileCells;
 use super::deletes::{Delete, FragmentCondition};
 use super::files::FixedFile;
-use crate::array::Array;
+use crate::array::OpenedArray;
 
 /// The visibility of consecutive cells. Each list is empty if it would have the same entry for all cells.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl CellVisibility {
 
 /// The data that determines which cells of one fragment are visible.
 pub struct CellFilter<'a> {
-    array: &'a Array,
+    array: &'a OpenedArray,
     /// The times of the cells, if they have their own and these matter.
     times: Option<FixedFile>,
     /// Whether some of the fragment's times may lie outside the window.
@@ -56,7 +56,7 @@ impl<'a> CellFilter<'a> {
     ///
     /// # Errors
     /// Any damage in the metadata that determine visibility.
-    pub fn new(array: &'a Array, fragment: usize, deletes: &'a [Delete], compares_times: bool) -> Result<Self> {
+    pub fn new(array: &'a OpenedArray, fragment: usize, deletes: &'a [Delete], compares_times: bool) -> Result<Self> {
         let (outline, number) = (array.outline(fragment)?, array.number(fragment));
         let facts = &outline.facts;
         let entry = array.folder().fragment(number).ok_or_else(|| Error::damaged("no such fragment"))?;
@@ -85,7 +85,7 @@ impl<'a> CellFilter<'a> {
     ///
     /// # Errors
     /// Any damage in the footer.
-    pub fn surely_keeps_all(array: &Array, fragment: usize, deletes: &[Delete]) -> Result<bool> {
+    pub fn surely_keeps_all(array: &OpenedArray, fragment: usize, deletes: &[Delete]) -> Result<bool> {
         let (facts, number) = (&array.outline(fragment)?.facts, array.number(fragment));
         let entry = array.folder().fragment(number).ok_or_else(|| Error::damaged("no such fragment"))?;
         let is_partial = facts.has_timestamps && !array.window().contains(&entry.times);

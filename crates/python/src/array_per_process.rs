@@ -13,23 +13,23 @@ use crate::call;
 use crate::context::ProcessContext;
 
 /// An array in each process that reads it.
-pub struct OpenedArray {
+pub struct ArrayPerProcess {
     pub context: Arc<ProcessContext>,
     array: PerProcess<Opened>,
 }
 
 /// An array in one process.
 pub struct Opened {
-    pub array: Arc<tilefs_reader::Array>,
+    pub array: Arc<tilefs_reader::OpenedArray>,
     pub view: SingleFlight<Arc<DenseView>>,
 }
 
 /// For each axis, the selected ranges in order: the first position, the step, and the number of cells.
 pub type Axes = Vec<Vec<(u64, i64, u64)>>;
 
-impl OpenedArray {
-    pub fn new(array: Arc<tilefs_reader::Array>, context: Arc<ProcessContext>) -> Self {
-        OpenedArray { context, array: PerProcess::of(Opened::new(array)) }
+impl ArrayPerProcess {
+    pub fn new(array: Arc<tilefs_reader::OpenedArray>, context: Arc<ProcessContext>) -> Self {
+        ArrayPerProcess { context, array: PerProcess::of(Opened::new(array)) }
     }
 
     /// Returns the array of this process.
@@ -42,7 +42,7 @@ impl OpenedArray {
 }
 
 impl Opened {
-    fn new(array: Arc<tilefs_reader::Array>) -> Self {
+    fn new(array: Arc<tilefs_reader::OpenedArray>) -> Self {
         Opened { array, view: SingleFlight::new() }
     }
 
