@@ -53,14 +53,14 @@ impl Object {
 }
 
 /// A group at one point in time.
-pub struct Group(tilefs_reader::Group);
+pub struct Group(tilefs_reader::OpenedGroup);
 
 /// A member: what the group states about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member(tilefs_reader::Member);
 
 impl Group {
-    pub(crate) fn new(group: tilefs_reader::Group) -> Self {
+    pub(crate) fn new(group: tilefs_reader::OpenedGroup) -> Self {
         Group(group)
     }
 

@@ -17,19 +17,19 @@ use crate::context::ProcessContext;
 use crate::metadata::{self, MetadataValue};
 
 /// A group of arrays and groups.
-#[pyclass(frozen, module = "tilefs._tilefs")]
-pub struct Group {
+#[pyclass(frozen, name = "Group", module = "tilefs._tilefs")]
+pub struct PythonGroup {
     context: Arc<ProcessContext>,
-    group: PerProcess<tilefs_reader::Group>,
+    group: PerProcess<tilefs_reader::OpenedGroup>,
 }
 
-impl Group {
-    pub fn new(group: tilefs_reader::Group, context: Arc<ProcessContext>) -> Self {
-        Group { context, group: PerProcess::of(group) }
+impl PythonGroup {
+    pub fn new(group: tilefs_reader::OpenedGroup, context: Arc<ProcessContext>) -> Self {
+        PythonGroup { context, group: PerProcess::of(group) }
     }
 
     /// Returns the group of this process.
-    fn here(&self) -> Result<&tilefs_reader::Group> {
+    fn here(&self) -> Result<&tilefs_reader::OpenedGroup> {
         self.group.get_or_make(|parents| {
             let parents = parents.ok_or_else(|| Error::internal("a group that no process has opened"))?;
             Ok(parents.in_context(self.context.get()?.clone()))
@@ -38,7 +38,7 @@ impl Group {
 }
 
 #[pymethods]
-impl Group {
+impl PythonGroup {
     fn uri(&self, py: Python<'_>) -> PyResult<String> {
         call::run_short(py, || Ok(self.here()?.path().to_string()))
     }
@@ -87,6 +87,6 @@ impl Group {
 pub fn shown(py: Python<'_>, object: Object, context: Arc<ProcessContext>) -> PyResult<Py<PyAny>> {
     match object {
         Object::Array(array) => PythonArray::new(array, context).into_py_any(py),
-        Object::Group(group) => Group::new(*group, context).into_py_any(py),
+        Object::Group(group) => PythonGroup::new(*group, context).into_py_any(py),
     }
 }

@@ -41,7 +41,7 @@ mod _tilefs {
     #[pymodule_export]
     use super::call::Cancellation;
     #[pymodule_export]
-    use super::group::Group;
+    use super::group::PythonGroup;
     #[pymodule_export]
     use super::matrix::Matrix;
     #[pymodule_export]

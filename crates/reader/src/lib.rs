@@ -18,8 +18,8 @@
 //!
 //! [`open`] opens an array or a group as of now, and [`ReaderOptions`] as of another time, with a key, or with another
 //! budget of memory. [`OpenedArray::dense`] reads boxes, [`OpenedArray::rows`] reads rows in batches of columns,
-//! [`OpenedArray::metadata`] and [`Group::metadata`] read metadata, and [`Group::members`] lists a group. Everything is
-//! synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an [`Error`] that names their place.
+//! [`OpenedArray::metadata`] and [`OpenedGroup::metadata`] read metadata, and [`OpenedGroup::members`] lists a group.
+//! Everything is synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an [`Error`] that names their place.
 //!
 //! Programs outside this project use `tilefs-api`, whose interface stays. This crate is the parts from which it and the
 //! other crates are built, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
@@ -51,7 +51,7 @@ pub use array::sparse::{CoordinateRange, RowCount};
 #[doc(inline)]
 pub use array::{LongKey, Metadata, MetadataItem, OpenedArray, TimeWindow};
 #[doc(inline)]
-pub use group::{Group, Member};
+pub use group::{Member, OpenedGroup};
 pub use open::{IndexOptions, Object, ReaderOptions, local_path, open};
 pub use tilefs_format::error::{Error, Result};
 #[doc(inline)]

@@ -18,7 +18,7 @@ use tilefs_threads as threads;
 
 use crate::array::directory::window::now;
 use crate::array::{ArrayFolder, Context, OpenedArray, SavedIndexes, TimeWindow, object_kind};
-use crate::group::{Group, Member, MemberPlace};
+use crate::group::{Member, MemberPlace, OpenedGroup};
 
 /// A key file has 32 bytes or 64 digits; a larger file is not a key.
 const MAX_KEY_FILE: usize = 1024;
@@ -102,7 +102,7 @@ impl ReaderOptions {
         context.storage.allow(&folder);
         match object_kind(&*context.storage, &folder)? {
             Some(ObjectKind::Array) => open_array(context, &folder, self.window()),
-            Some(ObjectKind::Group) => Ok(Object::Group(Box::new(Group::open(context, &folder, self.window())))),
+            Some(ObjectKind::Group) => Ok(Object::Group(Box::new(OpenedGroup::open(context, &folder, self.window())))),
             None => Err(no_array(&folder, "there is no __schema, __array_schema.tdb or __group in it".to_owned())),
         }
     }
@@ -220,7 +220,7 @@ fn no_array(path: impl Display, reason: String) -> Error {
     Error::NotAnArray { path: path.to_string(), reason }
 }
 
-impl Group {
+impl OpenedGroup {
     /// Opens a member in the time window of the group.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ pub enum Object {
     /// An array.
     Array(Arc<OpenedArray>),
     /// A group.
-    Group(Box<Group>),
+    Group(Box<OpenedGroup>),
 }
 
 impl Object {
@@ -268,7 +268,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Error::Usage`] for an array.
-    pub fn into_group(self) -> Result<Group> {
+    pub fn into_group(self) -> Result<OpenedGroup> {
         match self {
             Object::Group(group) => Ok(*group),
             Object::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),

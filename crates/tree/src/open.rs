@@ -10,7 +10,7 @@ use tilefs_format::folder::{KEY_VALUE_SCHEMA, ObjectKind};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::FolderListing;
 use tilefs_reader::array::{Context, OpenedArray, TimeWindow, kind_of_entries, object_kind};
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
@@ -53,7 +53,7 @@ pub(crate) fn opened_folder(stored: Stored, options: &Arc<TreeOptions>) -> Resul
 /// A stored array, group, or plain folder of these, without a tree.
 pub enum Stored {
     Array(Arc<OpenedArray>),
-    Group(Group),
+    Group(OpenedGroup),
     Directory(Directory),
 }
 
@@ -116,7 +116,7 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &TreeOp
     let (kind, listing) = expect_object(&*context.storage, folder)?;
     Ok(match kind {
         Some(ObjectKind::Array) => Stored::Array(open_listed(context, listing, window)?),
-        Some(ObjectKind::Group) => Stored::Group(Group::open(context, folder, window)),
+        Some(ObjectKind::Group) => Stored::Group(OpenedGroup::open(context, folder, window)),
         None => Stored::Directory(Directory::new(context, folder, window)),
     })
 }

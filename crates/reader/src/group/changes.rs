@@ -11,7 +11,7 @@ use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::FIRST_SCHEMA;
 use tilefs_storage::{ListedKind, StoreKey};
 
-use super::Group;
+use super::OpenedGroup;
 use crate::array::directory::listing::FolderListing;
 use crate::array::directory::window::now;
 use crate::array::{Context, Fingerprint, TimeWindow, kind_of_entries};
@@ -73,7 +73,7 @@ fn fingerprint(context: &Arc<Context>, folder: &StoreKey) -> Result<Fingerprint>
     let kind = names.add_object(context, folder, 1)?;
     if kind == Some(ObjectKind::Group) {
         // Which of the members exist.
-        let group = Group::open(context.clone(), folder, TimeWindow::until(now));
+        let group = OpenedGroup::open(context.clone(), folder, TimeWindow::until(now));
         match group.members() {
             Ok(members) => format!("{members:?}").hash(&mut names.hasher),
             Err(error) => error.to_string().hash(&mut names.hasher),

@@ -44,7 +44,7 @@ pub struct Member {
 }
 
 /// A group in a time window. Memory: its members, once they are requested.
-pub struct Group {
+pub struct OpenedGroup {
     context: Arc<Context>,
     path: StoreKey,
     window: TimeWindow,
@@ -70,7 +70,7 @@ struct GroupNames {
     metadata: Vec<Listed>,
 }
 
-impl Group {
+impl OpenedGroup {
     /// Opens a group that is not a member of another one. Reads nothing yet.
     pub fn open(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Self {
         let around = vec![context.storage.canonical(path)];
@@ -80,7 +80,7 @@ impl Group {
     fn with_around(context: Arc<Context>, path: StoreKey, window: TimeWindow, around: Vec<StoreKey>) -> Self {
         let (members, unseen, metadata, names) =
             (OnceLock::new(), Mutex::default(), SingleFlight::new(), Arc::default());
-        Group { context, path, window, around, members, unseen, looking: Turn::new(), metadata, names }
+        OpenedGroup { context, path, window, around, members, unseen, looking: Turn::new(), metadata, names }
     }
 
     /// Returns the names in the folder, which is listed once.
@@ -144,7 +144,7 @@ impl Group {
     /// Returns the same group in another window.
     pub fn at(&self, window: TimeWindow) -> Self {
         let (context, path, around) = (self.context.clone(), self.path.clone(), self.around.clone());
-        Group { names: self.names.clone(), ..Self::with_around(context, path, window, around) }
+        OpenedGroup { names: self.names.clone(), ..Self::with_around(context, path, window, around) }
     }
 
     /// Returns the same group in the same window, with the storage, caches and key of another context. Reads nothing,
@@ -230,7 +230,7 @@ impl Group {
     /// Returns the times of the commits that the group does not show, and that lay in the future when it was listed.
     ///
     /// # Errors
-    /// As [`Group::commit_times`].
+    /// As [`OpenedGroup::commit_times`].
     pub fn future_commits(&self) -> Result<Vec<u64>> {
         let (mut times, end) = (self.commit_times()?, self.window.end.max(self.names()?.listed));
         times.retain(|&time| time > end);
@@ -240,7 +240,7 @@ impl Group {
     /// Returns the time of the first of these commits.
     ///
     /// # Errors
-    /// As [`Group::commit_times`].
+    /// As [`OpenedGroup::commit_times`].
     pub fn began(&self) -> Result<Option<u64>> {
         Ok(self.own_files()?.iter().map(|one| one.times.t1).min())
     }

@@ -12,7 +12,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::Selection;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
 
 pub use crate::array::explain::FieldFolderKind;
@@ -139,7 +139,7 @@ pub fn check_slices(array: &Arc<OpenedArray>, options: &TreeOptions) -> Result<(
 ///
 /// # Errors
 /// [`Error::Usage`] for a slice that selects nothing in any array.
-pub fn check_slices_below(group: &Group, options: &TreeOptions) -> Result<()> {
+pub fn check_slices_below(group: &OpenedGroup, options: &TreeOptions) -> Result<()> {
     let mut wrong: Vec<(&(String, String), Option<String>)> =
         options.slices.iter().map(|slice| (slice, None)).collect();
     if wrong.is_empty() {

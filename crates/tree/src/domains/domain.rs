@@ -8,7 +8,7 @@ use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::domains::group_view::{DescribedViews, GroupView};
 use crate::fields::array_form::ArrayForm;
@@ -17,7 +17,7 @@ use crate::options::TreeOptions;
 use crate::views::builder::FolderBuilder;
 
 /// Returns the form of an array of a group.
-pub type MemberForm = fn(&Group, &Arc<OpenedArray>) -> Result<Option<ArrayForm>>;
+pub type MemberForm = fn(&OpenedGroup, &Arc<OpenedArray>) -> Result<Option<ArrayForm>>;
 
 /// Adds files of a domain to the folder of an array that was last modified at a time.
 pub type AddToArray = fn(&mut FolderBuilder, &Arc<OpenedArray>, SystemTime) -> Result<()>;
@@ -60,7 +60,7 @@ impl Domain {
 /// A group whose folder is shown.
 #[derive(Clone)]
 pub struct ShownGroup {
-    pub group: Arc<Group>,
+    pub group: Arc<OpenedGroup>,
     pub options: Arc<TreeOptions>,
     pub modified: SystemTime,
     /// Makes the folder of its members.

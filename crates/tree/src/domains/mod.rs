@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use tilefs_format::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::fields::array_form::ArrayForm;
 use crate::views::builder::FolderBuilder;
@@ -46,7 +46,7 @@ pub fn array_form(schema: &ArraySchema) -> ArrayForm {
 ///
 /// # Errors
 /// Fails if what determines that cannot be read.
-pub fn member_form(group: &Group, array: &Arc<OpenedArray>) -> Result<Option<ArrayForm>> {
+pub fn member_form(group: &OpenedGroup, array: &Arc<OpenedArray>) -> Result<Option<ArrayForm>> {
     first(|domain| domain.member_form.map_or(Ok(None), |of| of(group, array)))
 }
 
@@ -120,7 +120,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("__group")).unwrap();
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 1 << 20, 1, None));
-        let group = Arc::new(Group::open(context, &folder.path().into(), TimeWindow::until(u64::MAX)));
+        let group = Arc::new(OpenedGroup::open(context, &folder.path().into(), TimeWindow::until(u64::MAX)));
         let modified = SystemTime::UNIX_EPOCH;
         let members = Arc::new(move || Arc::new(FixedFolder::new(modified)) as Arc<dyn Folder>);
         let shown = ShownGroup { group, options: Arc::default(), modified, members };

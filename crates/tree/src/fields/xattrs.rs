@@ -23,7 +23,7 @@ use tilefs_format::hex::hex;
 use tilefs_format::schema::{ArraySchema, Layout};
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_select::time::extended;
 use tilefs_select::{coordinate_text, range_text};
 use tilefs_storage::StoreKey;
@@ -122,7 +122,7 @@ pub fn of_unopened(path: &StoreKey) -> ExtendedAttributes {
 }
 
 /// Returns the attributes of the folder of a group.
-pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
+pub fn of_group(group: &OpenedGroup, last_commit: Option<u64>) -> ExtendedAttributes {
     let mut out = AttributesBuilder::default();
     out.add("object", "group");
     if let Ok(members) = group.members() {

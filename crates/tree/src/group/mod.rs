@@ -14,7 +14,7 @@ use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_storage::StoreKey;
@@ -45,7 +45,7 @@ const KEPT: usize = 64;
 
 /// The folder of a group. Memory: the members' names, and the trees of recently used members; what domains hold.
 pub struct GroupFolder {
-    group: Arc<Group>,
+    group: Arc<OpenedGroup>,
     options: Arc<TreeOptions>,
     /// Milliseconds since 1970.
     last_commit: Option<u64>,
@@ -63,15 +63,15 @@ impl GroupFolder {
     /// Creates the folder. Lists the group's own commits; examines no member.
     ///
     /// # Errors
-    /// As for [`Group::commit_times`].
-    pub fn new(group: Group, options: Arc<TreeOptions>) -> Result<Self> {
+    /// As for [`OpenedGroup::commit_times`].
+    pub fn new(group: OpenedGroup, options: Arc<TreeOptions>) -> Result<Self> {
         let end = group.window().end;
         let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
         let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
         Ok(Self::of(Arc::new(group), options, last_commit, modified))
     }
 
-    fn of(group: Arc<Group>, options: Arc<TreeOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
+    fn of(group: Arc<OpenedGroup>, options: Arc<TreeOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = LruCache::new(KEPT);
         let (members, zarr) = (Mutex::default(), [SingleFlight::new(), SingleFlight::new()]);
         let (of_members, shown_with) = (group.clone(), options.clone());
@@ -265,7 +265,7 @@ impl Folder for GroupFolder {
 /// a domain recognises what it lists.
 struct MemberFolder {
     path: StoreKey,
-    group: Arc<Group>,
+    group: Arc<OpenedGroup>,
     options: Arc<TreeOptions>,
     group_modified: SystemTime,
     /// Several readers may open a member at once. If its store does not answer, each reader fails early at the store's
@@ -298,7 +298,12 @@ impl OpenedFolder {
 
 impl MemberFolder {
     /// Like [`GroupFolder::refreshed`], but returns `None` if the member must be opened again when needed.
-    fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
+    fn refreshed(
+        &self,
+        group: &Arc<OpenedGroup>,
+        changed: &HashSet<StoreKey>,
+        window: TimeWindow,
+    ) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
             Some(OpenedFolder::Other(folder)) if !changed.contains(&self.path) => OpenedFolder::Other(folder.clone()),
             Some(OpenedFolder::Group(folder)) => OpenedFolder::Group(Arc::new(folder.refreshed(changed, window)?)),
@@ -339,7 +344,7 @@ impl OpenedLater for MemberFolder {
 }
 
 /// Makes the folder of the object that is in a member's folder now.
-fn folder_of_member(group: &Group, path: &StoreKey, options: &Arc<TreeOptions>) -> Result<OpenedFolder> {
+fn folder_of_member(group: &OpenedGroup, path: &StoreKey, options: &Arc<TreeOptions>) -> Result<OpenedFolder> {
     match open_member(group, path)? {
         Some(Object::Array(array)) => {
             let folder = match domains::member_form(group, &array)? {
@@ -405,8 +410,11 @@ mod tests {
     fn group_at(path: &Path, end: u64) -> GroupFolder {
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        GroupFolder::new(Group::open(context, &path.into(), TimeWindow::until(end)), Arc::new(TreeOptions::default()))
-            .unwrap()
+        GroupFolder::new(
+            OpenedGroup::open(context, &path.into(), TimeWindow::until(end)),
+            Arc::new(TreeOptions::default()),
+        )
+        .unwrap()
     }
 
     fn names(folder: &dyn Folder) -> Vec<String> {

@@ -10,7 +10,7 @@
 use tilefs_format::error::Result;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::Metadata;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::array::size_text;
 use crate::fields::meta;
@@ -37,7 +37,7 @@ const NAMES: usize = 32;
 /// # Errors
 /// Those of `write_line`.
 pub fn outline<E>(
-    group: &Group,
+    group: &OpenedGroup,
     options: &TreeOptions,
     depth: Option<usize>,
     write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tilefs_format::error::Result;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Metadata, object_kind};
-use tilefs_reader::group::{Group, Member, MemberPlace};
+use tilefs_reader::group::{Member, MemberPlace, OpenedGroup};
 use tilefs_select::time::{extended, future_commits};
 
 use crate::domains::group_view::{ABOUT_GROUP, DescribedViews, line_of};
@@ -39,7 +39,7 @@ struct Row {
 }
 
 /// Examines the folder of each member, without opening any.
-fn rows(group: &Group) -> Result<Vec<Row>> {
+fn rows(group: &OpenedGroup) -> Result<Vec<Row>> {
     let members = NamedMembers::new(group.members()?);
     let storage = &*group.context().storage;
     let row = |(member, name): (&Member, &Option<String>)| {
@@ -66,7 +66,7 @@ fn rows(group: &Group) -> Result<Vec<Row>> {
 
 /// Returns one line for each member: its folder in the tree (or the name it would have if it is missing), its kind, its
 /// URI as stored, the folder in which it was found, and `ok` or the error. Also returns whether the text is final.
-pub fn members_tsv(group: &Group) -> Result<(String, bool)> {
+pub fn members_tsv(group: &OpenedGroup) -> Result<(String, bool)> {
     let (mut lines, mut lasts) = ("name\ttype\turi\tpath\tstate\n".to_owned(), true);
     for row in rows(group)? {
         lasts &= row.lasts;
@@ -77,7 +77,7 @@ pub fn members_tsv(group: &Group) -> Result<(String, bool)> {
 }
 
 /// Returns all information about the group itself, for programs, and whether it is final.
-pub fn group_json(group: &Group, domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
+pub fn group_json(group: &OpenedGroup, domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
     let rows = rows(group)?;
     let lasts = rows.iter().all(|row| row.lasts);
     let mut files = GroupFiles { files: Vec::new(), not_listed: Vec::new(), lasts };
@@ -121,13 +121,13 @@ pub fn views(domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
 }
 
 /// Returns sentences about what is left out of the group's own details and metadata.
-fn warnings(group: &Group, metadata: &Metadata) -> Result<Vec<String>> {
+fn warnings(group: &OpenedGroup, metadata: &Metadata) -> Result<Vec<String>> {
     let future = future_commits(&group.future_commits()?);
     Ok(future.into_iter().chain(meta::left_out(metadata)).collect())
 }
 
 /// Returns README.txt, which describes the folder and its uses. Also returns whether the text is final.
-pub fn readme(group: &Group, domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
+pub fn readme(group: &OpenedGroup, domains: &[Box<dyn GroupDomain>]) -> Result<(String, bool)> {
     let members = NamedMembers::new(group.members()?);
     let mut text = heading(&format!("{}: a TileDB group, as plain files", in_line(&group.path().shown_name())));
     let there: Vec<&str> = members.names.iter().flatten().map(String::as_str).collect();

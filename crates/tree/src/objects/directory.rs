@@ -11,7 +11,7 @@ use serde_json::json;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Context, TimeWindow, kind_of_entries, object_kind};
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use crate::node::names::{FileNames, OF_DIRECTORIES};
@@ -38,7 +38,7 @@ pub struct Directory {
 /// The content of a folder in a [`Directory`].
 pub enum Inside {
     Array,
-    Group(Group),
+    Group(OpenedGroup),
     Directory(Directory),
 }
 
@@ -100,7 +100,7 @@ impl Directory {
         let context = self.context.clone();
         Ok(match object_kind(&*context.storage, path)? {
             Some(ObjectKind::Array) => Inside::Array,
-            Some(ObjectKind::Group) => Inside::Group(Group::open(context, path, self.window)),
+            Some(ObjectKind::Group) => Inside::Group(OpenedGroup::open(context, path, self.window)),
             None => {
                 let canonical = context.storage.canonical(path);
                 if self.around.contains(&canonical) || self.around.len() >= MAX_DEPTH {

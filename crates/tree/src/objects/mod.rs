@@ -12,7 +12,7 @@ use tilefs_format::folder::ObjectKind;
 use tilefs_reader::Object;
 use tilefs_reader::array::FolderListing;
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow, object_kind};
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::StoreKey;
 
@@ -29,8 +29,8 @@ pub fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -
 /// Opens the array or group in the folder of a member, as of the group's window; `None` if there is neither.
 ///
 /// # Errors
-/// As for [`open_folder`] and [`Group::open_member`].
-pub fn open_member(group: &Group, path: &StoreKey) -> Result<Option<Object>> {
+/// As for [`open_folder`] and [`OpenedGroup::open_member`].
+pub fn open_member(group: &OpenedGroup, path: &StoreKey) -> Result<Option<Object>> {
     let context = group.context();
     Ok(match object_kind(&*context.storage, path)? {
         Some(ObjectKind::Array) => Some(Object::Array(open_folder(context.clone(), path, group.window())?)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tilefs_format::error::Error;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Context, TimeWindow, object_kind};
-use tilefs_reader::group::{Group, Member, MemberPlace};
+use tilefs_reader::group::{Member, MemberPlace, OpenedGroup};
 use tilefs_storage::StoreKey;
 
 use crate::node::names::escape;
@@ -29,7 +29,7 @@ pub struct WalkPlace<'a> {
 /// The result of visiting a place.
 pub enum Visited<'a> {
     /// A group, with its number of members, which are visited next.
-    Group(&'a Group, usize),
+    Group(&'a OpenedGroup, usize),
     /// A plain folder, with the number of folders in it, which are visited next.
     Directory(usize),
     /// An array, which has not been opened.
@@ -73,7 +73,7 @@ pub struct ArrayPlace<'a> {
 /// # Errors
 /// Those of `visit`.
 pub fn walk_group<E>(
-    group: &Group,
+    group: &OpenedGroup,
     depth: Option<usize>,
     mut visit: impl FnMut(WalkPlace<'_>, Visited<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -107,8 +107,8 @@ impl<E> Walk<'_, E> {
         self.seen.insert(context.storage.canonical(folder))
     }
 
-    /// Visits a group. [`Group::open_member`] limits the nesting depth.
-    fn group(&mut self, group: &Group, place: WalkPlace<'_>) -> Result<(), E> {
+    /// Visits a group. [`OpenedGroup::open_member`] limits the nesting depth.
+    fn group(&mut self, group: &OpenedGroup, place: WalkPlace<'_>) -> Result<(), E> {
         if let Err(error) = group.metadata() {
             (self.visit)(place, Visited::Unreadable(Unreadable::GroupMetadata, error))?;
         }
@@ -127,7 +127,7 @@ impl<E> Walk<'_, E> {
         Ok(())
     }
 
-    fn member(&mut self, group: &Group, member: &Member, place: WalkPlace<'_>) -> Result<(), E> {
+    fn member(&mut self, group: &OpenedGroup, member: &Member, place: WalkPlace<'_>) -> Result<(), E> {
         let folder = match &member.place {
             MemberPlace::Missing(reason) => return (self.visit)(place, Visited::Missing(reason)),
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,

@@ -10,7 +10,7 @@ use tilefs_export::tiff::{check_levels, ome_tiff};
 use tilefs_export::{Content, FormatResult, Unrepresentable};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{DenseBoxes, FieldId, describe_field};
@@ -34,7 +34,7 @@ pub struct PyramidImage {
 ///
 /// # Errors
 /// Fails if the group's metadata or members cannot be read, or a level cannot be opened.
-pub fn picture(group: &Group, options: &TreeOptions) -> Result<Option<FormatResult<PyramidImage>>> {
+pub fn picture(group: &OpenedGroup, options: &TreeOptions) -> Result<Option<FormatResult<PyramidImage>>> {
     let Some(pyramid) = Pyramid::of(&meta::for_formats(&*group.metadata()?)) else { return Ok(None) };
     if let Err(reason) = check_levels(&pyramid) {
         return Ok(Some(Err(reason)));
@@ -66,7 +66,7 @@ pub enum Picture {
 }
 
 /// Returns whether a group has an image.
-pub fn picture_state(group: &Group, options: &TreeOptions) -> Picture {
+pub fn picture_state(group: &OpenedGroup, options: &TreeOptions) -> Picture {
     let Some(pyramid) = pyramid_of(group) else { return Picture::NoPyramid };
     let path = format!("{TIFF}/{}", picture_name(&pyramid));
     match picture(group, options) {
@@ -78,12 +78,12 @@ pub fn picture_state(group: &Group, options: &TreeOptions) -> Picture {
 }
 
 /// Returns the pyramid of a group, if it is one, and its metadata can be read.
-fn pyramid_of(group: &Group) -> Option<Pyramid> {
+fn pyramid_of(group: &OpenedGroup) -> Option<Pyramid> {
     Pyramid::of(&meta::for_formats(&*group.metadata().ok()?))
 }
 
 /// Returns the level of a pyramid that an array is, if it is one.
-pub fn level_of(group: &Group, array: &OpenedArray) -> Option<PyramidLevel> {
+pub fn level_of(group: &OpenedGroup, array: &OpenedArray) -> Option<PyramidLevel> {
     if array.schema().is_sparse() {
         return None;
     }
@@ -97,7 +97,12 @@ pub fn level_of(group: &Group, array: &OpenedArray) -> Option<PyramidLevel> {
 }
 
 /// Returns the cells of a level, which is a member of the group.
-fn cells(group: &Group, name: &str, attribute: &str, options: &TreeOptions) -> Result<FormatResult<Arc<dyn Boxes>>> {
+fn cells(
+    group: &OpenedGroup,
+    name: &str,
+    attribute: &str,
+    options: &TreeOptions,
+) -> Result<FormatResult<Arc<dyn Boxes>>> {
     let refused = |what: &str| Ok(Err(Unrepresentable::new(format!("its level {name} {what}"))));
     let members = group.members()?;
     let Some(path) = members.iter().find(|member| member.name == name).and_then(|member| member.place.path()) else {

@@ -33,7 +33,7 @@ use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{ArrayType, CellValNum};
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::label_search::ColumnLabel;
@@ -119,7 +119,7 @@ impl GroupDataset {
     ///
     /// # Errors
     /// Fails if the group's members or metadata, or a member, cannot be read.
-    pub fn of(group: &Group, modified: SystemTime) -> Result<(Option<Self>, bool)> {
+    pub fn of(group: &OpenedGroup, modified: SystemTime) -> Result<(Option<Self>, bool)> {
         let members = group.members()?;
         if members.is_empty() || members.len() > MAX_MEMBERS {
             return Ok((None, true));
@@ -142,7 +142,11 @@ impl GroupDataset {
     }
 
     /// Returns the dataset of these members of a group, which fit.
-    fn of_arrays(group: &Group, opened: &[(&str, Arc<OpenedArray>)], modified: SystemTime) -> Result<Option<Self>> {
+    fn of_arrays(
+        group: &OpenedGroup,
+        opened: &[(&str, Arc<OpenedArray>)],
+        modified: SystemTime,
+    ) -> Result<Option<Self>> {
         let mut is_marked = false;
         let (mut names, mut variables) = (HashSet::new(), Vec::new());
         for (member, array) in opened {

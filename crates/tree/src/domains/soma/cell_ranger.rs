@@ -18,7 +18,7 @@ use tilefs_export::{Column, Content, Field, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_vcf::Bgzf;
 
 use crate::cells::sparse::SparseSubarray;
@@ -54,14 +54,14 @@ const GENES: &str = "Gene Expression";
 
 /// The folder.
 pub struct CellRangerFolders {
-    experiment: Arc<Group>,
+    experiment: Arc<OpenedGroup>,
     cut: Cut,
     modified: SystemTime,
 }
 
 impl CellRangerFolders {
     /// Creates the folder for all observations and variables, or for those of a slice.
-    pub fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
+    pub fn new(experiment: Arc<OpenedGroup>, cut: Cut, modified: SystemTime) -> Self {
         CellRangerFolders { experiment, cut, modified }
     }
 }
@@ -107,7 +107,7 @@ type Text = fn(&CutMeasurement) -> Result<Arc<dyn Content>>;
 
 /// A measurement, or a part of one.
 struct CutMeasurement {
-    experiment: Arc<Group>,
+    experiment: Arc<OpenedGroup>,
     name: String,
     cut: Cut,
 }
@@ -121,7 +121,7 @@ impl CutMeasurement {
         AxisNames::new(array_of(&self.measurement()?, "var")?, self.cut.variables.clone())
     }
 
-    fn measurement(&self) -> Result<Group> {
+    fn measurement(&self) -> Result<OpenedGroup> {
         Ok(measurement(&self.experiment, &self.name)?.ok_or_else(|| Unrepresentable::new("it is not a measurement"))?)
     }
 
@@ -209,7 +209,7 @@ impl AxisNames {
 }
 
 /// Returns an array of a group.
-fn array_of(group: &Group, name: &str) -> Result<Arc<OpenedArray>> {
+fn array_of(group: &OpenedGroup, name: &str) -> Result<Arc<OpenedArray>> {
     match member(group, name)? {
         Some(tilefs_reader::Object::Array(array)) => Ok(array),
         _ => Err(Unrepresentable::new(format!("there is no array {name}")).into()),
@@ -246,7 +246,7 @@ mod tests {
     fn folder(path: &str) -> Arc<dyn Folder> {
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 64 << 20, 1, None));
         let place = tilefs_fixtures::corpus().join("real/pbmc_soma");
-        let experiment = Arc::new(Group::open(context, &place.as_path().into(), TimeWindow::until(u64::MAX)));
+        let experiment = Arc::new(OpenedGroup::open(context, &place.as_path().into(), TimeWindow::until(u64::MAX)));
         let all = CellRangerFolders::new(experiment, Cut::default(), SystemTime::UNIX_EPOCH);
         let mut folder: Arc<dyn Folder> = Arc::new(all);
         for name in path.split('/') {

@@ -19,7 +19,7 @@ use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
 use tilefs_reader::array::{Metadata, OpenedArray};
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::lru_cache::LruCache;
 
 use crate::domains::PlainZarr;
@@ -69,7 +69,12 @@ impl ExperimentZarr {
     ///
     /// # Errors
     /// Fails if the experiment's members cannot be determined.
-    pub fn new(experiment: &Arc<Group>, modified: SystemTime, version: ZarrVersion, plain: PlainZarr) -> Result<Self> {
+    pub fn new(
+        experiment: &Arc<OpenedGroup>,
+        modified: SystemTime,
+        version: ZarrVersion,
+        plain: PlainZarr,
+    ) -> Result<Self> {
         let members = plain(None);
         let measurements = match members.lookup(MEASUREMENTS)? {
             Some(Node::Folder(plain)) => {
@@ -93,7 +98,7 @@ impl ExperimentZarr {
     }
 
     /// Creates the folder of a slice. A measurement that cannot be annotated data is an error.
-    pub fn of_slice(experiment: &Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
+    pub fn of_slice(experiment: &Arc<OpenedGroup>, cut: Cut, modified: SystemTime) -> Self {
         let version = ZarrVersion::Third;
         let measurements = Measurements::new(experiment.clone(), cut.clone(), version, None, modified);
         let measurements = Some(Arc::new(measurements));
@@ -132,7 +137,7 @@ impl Folder for ExperimentZarr {
 
 /// `zarr/ms`: each measurement as annotated data.
 struct Measurements {
-    experiment: Arc<Group>,
+    experiment: Arc<OpenedGroup>,
     cut: Cut,
     version: ZarrVersion,
     /// The Zarr group of the TileDB group; `None` for a slice.
@@ -143,7 +148,7 @@ struct Measurements {
 
 impl Measurements {
     fn new(
-        experiment: Arc<Group>,
+        experiment: Arc<OpenedGroup>,
         cut: Cut,
         version: ZarrVersion,
         plain: Option<Arc<dyn Folder>>,
@@ -242,7 +247,7 @@ impl Folder for Explained {
 }
 
 fn explained(
-    experiment: &Group,
+    experiment: &OpenedGroup,
     name: &str,
     version: ZarrVersion,
     plain: &Arc<dyn Folder>,
@@ -257,7 +262,7 @@ fn explained(
 }
 
 /// Returns the name of the only measurement besides `raw`, or the reason why there is none.
-pub fn only_measurement(experiment: &Group) -> Result<FormatResult<String>> {
+pub fn only_measurement(experiment: &OpenedGroup) -> Result<FormatResult<String>> {
     let names = measurement_names(experiment)?;
     if names.is_empty() {
         return Ok(Err(Unrepresentable::new(format!("there is nothing in a group {MEASUREMENTS}"))));
@@ -273,17 +278,17 @@ pub fn only_measurement(experiment: &Group) -> Result<FormatResult<String>> {
 }
 
 /// Returns the names of all measurements; none if the group of measurements is missing.
-pub fn measurement_names(experiment: &Group) -> Result<Vec<String>> {
+pub fn measurement_names(experiment: &OpenedGroup) -> Result<Vec<String>> {
     let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(Vec::new()) };
     Ok(NamedMembers::new(all.members()?).names.into_iter().flatten().collect())
 }
 
-pub fn member(group: &Group, name: &str) -> Result<Option<Object>> {
+pub fn member(group: &OpenedGroup, name: &str) -> Result<Option<Object>> {
     NamedMembers::new(group.members()?).open(group, name)
 }
 
 /// Returns the measurement of this name.
-pub fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
+pub fn measurement(experiment: &OpenedGroup, name: &str) -> Result<Option<OpenedGroup>> {
     let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(None) };
     Ok(match member(&all, name)? {
         Some(Object::Group(measurement)) => Some(*measurement),
@@ -292,7 +297,7 @@ pub fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
 }
 
 /// Returns the data frame of this name in a group, restricted to some rows, or the reason why there is none.
-fn data_frame(group: &Group, name: &str, rows: Option<&Range<u64>>) -> Result<FormatResult<soma::Frame>> {
+fn data_frame(group: &OpenedGroup, name: &str, rows: Option<&Range<u64>>) -> Result<FormatResult<soma::Frame>> {
     let Some(Object::Array(array)) = member(group, name)? else {
         return Ok(Err(Unrepresentable::new(format!("there is no data frame {name}"))));
     };
@@ -305,7 +310,7 @@ fn data_frame(group: &Group, name: &str, rows: Option<&Range<u64>>) -> Result<Fo
 
 /// Returns a measurement with the observations of its experiment, restricted to `cut`, or the reason why that is
 /// impossible.
-pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<FormatResult<ZarrGroup>> {
+pub fn annotated_data(experiment: &OpenedGroup, name: &str, cut: &Cut) -> Result<FormatResult<ZarrGroup>> {
     let observations = match data_frame(experiment, OBSERVATIONS, cut.observations.as_ref())? {
         Ok(observations) => observations,
         Err(reason) => return Ok(Err(reason)),
@@ -383,7 +388,7 @@ impl Builder {
     /// Returns the matrices in a group of this name, which need not exist.
     fn matrices(
         &mut self,
-        around: &Group,
+        around: &OpenedGroup,
         name: &str,
         axes: MatrixAxes<'_>,
         full: FullMatrix,
@@ -405,7 +410,7 @@ impl Builder {
     }
 
     /// Notes which members of an experiment and its measurement are not shown.
-    fn leave_out_others(&mut self, experiment: &Group, measurement: &Group) -> Result<()> {
+    fn leave_out_others(&mut self, experiment: &OpenedGroup, measurement: &OpenedGroup) -> Result<()> {
         let known = ["X", "var", "obsm", "obsp", "varm", "varp", UNSTRUCTURED];
         for other in NamedMembers::new(measurement.members()?).names.into_iter().flatten() {
             if !known.contains(&other.as_str()) {
@@ -425,7 +430,7 @@ impl Builder {
 
     /// Adds AnnData's `raw`, the data before variables were selected: the measurement that TileDB-SOMA makes from it,
     /// if there is one.
-    fn raw(&mut self, experiment: &Group, rows: &MatrixAxis) -> Result<()> {
+    fn raw(&mut self, experiment: &OpenedGroup, rows: &MatrixAxis) -> Result<()> {
         let Some(measurement) = measurement(experiment, RAW)? else { return Ok(()) };
         let variables = match data_frame(&measurement, "var", None)? {
             Ok(variables) => variables,

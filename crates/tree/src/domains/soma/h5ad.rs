@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use tilefs_export::hdf5;
 use tilefs_format::error::Result;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::lru_cache::LruCache;
 
 use crate::domains::soma::cut::Cut;
@@ -28,7 +28,7 @@ const KEPT: usize = 16;
 /// The folder. Memory: the layouts of the most recently opened files: 16 bytes per 64 KiB of texts of observations and
 /// variables.
 pub struct ExperimentH5ad {
-    experiment: Arc<Group>,
+    experiment: Arc<OpenedGroup>,
     cut: Cut,
     modified: SystemTime,
     kept: LruCache<String, Arc<LazyFile>>,
@@ -36,7 +36,7 @@ pub struct ExperimentH5ad {
 
 impl ExperimentH5ad {
     /// Creates the folder for all observations and variables, or for those of a slice.
-    pub fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
+    pub fn new(experiment: Arc<OpenedGroup>, cut: Cut, modified: SystemTime) -> Self {
         ExperimentH5ad { experiment, cut, modified, kept: LruCache::new(KEPT) }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_format::error::Result;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::domains::soma::cell_ranger::{CellRangerFolders, TENX};
 use crate::domains::soma::cut::Cut;
@@ -23,12 +23,12 @@ pub const SLICE: &str = "slice";
 
 /// `slice/`: its folders are found by name, and never listed.
 pub struct ExperimentSlices {
-    experiment: Arc<Group>,
+    experiment: Arc<OpenedGroup>,
     modified: SystemTime,
 }
 
 impl ExperimentSlices {
-    pub fn new(experiment: Arc<Group>, modified: SystemTime) -> Self {
+    pub fn new(experiment: Arc<OpenedGroup>, modified: SystemTime) -> Self {
         ExperimentSlices { experiment, modified }
     }
 }

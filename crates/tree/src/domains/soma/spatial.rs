@@ -21,7 +21,7 @@ use tilefs_export::{FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
 use tilefs_reader::array::Metadata;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::domains::ShownGroup;
 use crate::domains::soma::cut::Cut;
@@ -89,7 +89,7 @@ pub fn spatial_store(experiment: &ShownGroup) -> Result<FixedFolder> {
 ///
 /// # Errors
 /// Fails if its members cannot be read.
-pub fn has_scenes(experiment: &Group) -> Result<bool> {
+pub fn has_scenes(experiment: &OpenedGroup) -> Result<bool> {
     Ok(NamedMembers::new(experiment.members()?).by_name.contains_key(SCENES))
 }
 
@@ -142,7 +142,7 @@ struct SpatialStore {
 }
 
 impl SpatialStore {
-    fn add_scene(&mut self, scenes: &Group, name: &str, real_name: &str) -> Result<()> {
+    fn add_scene(&mut self, scenes: &OpenedGroup, name: &str, real_name: &str) -> Result<()> {
         let path = format!("{SCENES}/{name}");
         let opened = reasoned(member(scenes, name).map(Ok))?;
         let scene = match opened {
@@ -169,7 +169,7 @@ impl SpatialStore {
         Ok(())
     }
 
-    fn add_collection(&mut self, scene: &SceneSpace, path: &str, prefix: &str, collection: &Group) -> Result<()> {
+    fn add_collection(&mut self, scene: &SceneSpace, path: &str, prefix: &str, collection: &OpenedGroup) -> Result<()> {
         let metadata = collection.metadata()?;
         for (name, real_name) in names(collection)? {
             let element = SceneMember {
@@ -353,7 +353,7 @@ fn description(group: ZarrGroup, modified: SystemTime) -> Node {
 }
 
 /// Returns the names of a group's members in the tree, and those that are stored.
-fn names(group: &Group) -> Result<Vec<(String, String)>> {
+fn names(group: &OpenedGroup) -> Result<Vec<(String, String)>> {
     let named = NamedMembers::new(group.members()?);
     let all = named.names.iter().zip(named.members.iter());
     Ok(all.filter_map(|(name, member)| Some((name.clone()?, member.name.clone()))).collect())

@@ -13,7 +13,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_reader::Object;
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray, describe_field};
@@ -44,7 +44,7 @@ pub struct Unstructured {
 ///
 /// # Errors
 /// Fails if the collection, or metadata in it, cannot be read.
-pub fn unstructured(collection: &Group) -> Result<Unstructured> {
+pub fn unstructured(collection: &OpenedGroup) -> Result<Unstructured> {
     let mut found = Unstructured::default();
     for datum in meta::for_formats(&*collection.metadata()?) {
         if datum.key.starts_with(OWN) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::Object;
 use tilefs_reader::array::{OpenedArray, SingleFlight};
-use tilefs_reader::group::Group;
+use tilefs_reader::group::OpenedGroup;
 use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
 
 use crate::domains::vcf::files::{VCF, VariantFiles};
@@ -190,7 +190,7 @@ The frequency of each allele, as TileDB-VCF counted it (ref is the reference, an
 ///
 /// # Errors
 /// Fails if the members, a schema or the metadata cannot be read, and for layouts other than 2, 3 and 4.
-fn dataset_of(group: &Group) -> Result<Option<VariantDataset>> {
+fn dataset_of(group: &OpenedGroup) -> Result<Option<VariantDataset>> {
     let members = NamedMembers::new(group.members()?);
     let has = |name: &str| members.by_name.contains_key(name);
     if !has(DATA) || !(has(HEADERS) || has(METADATA)) {
@@ -217,7 +217,7 @@ fn dataset_of(group: &Group) -> Result<Option<VariantDataset>> {
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time. Missing headers cost the calls nothing.
-fn dataset_of_calls(group: &Group, array: &Arc<OpenedArray>) -> Result<Option<VariantDataset>> {
+fn dataset_of_calls(group: &OpenedGroup, array: &Arc<OpenedArray>) -> Result<Option<VariantDataset>> {
     if !is_calls(array.schema()) {
         return Ok(None);
     }
