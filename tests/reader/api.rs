@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use support::paths::{node, whole};
 use tilefs_reader::array::sparse::CoordinateRange;
-use tilefs_reader::{Error, Object, OpenedArray, Values};
+use tilefs_reader::{Error, OpenedArray, OpenedObject, Values};
 use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
 
 fn fixture(name: &str) -> PathBuf {
@@ -179,7 +179,7 @@ fn large_reads_are_the_same_as_many_small_ones() {
 fn groups_lead_to_their_members() {
     let mut groups = Vec::new();
     for entry in std::fs::read_dir(fixture("arrays/groups")).unwrap() {
-        if let Ok(Object::Group(group)) = latest().open(entry.unwrap().path()) {
+        if let Ok(OpenedObject::Group(group)) = latest().open(entry.unwrap().path()) {
             groups.push(group);
         }
     }
@@ -188,8 +188,8 @@ fn groups_lead_to_their_members() {
         group.metadata().unwrap();
         for member in group.members().unwrap().iter() {
             match group.open_object(member) {
-                Ok(Object::Array(array)) => arrays += usize::from(!array.schema().attributes.is_empty()),
-                Ok(Object::Group(inner)) => groups.push(inner),
+                Ok(OpenedObject::Array(array)) => arrays += usize::from(!array.schema().attributes.is_empty()),
+                Ok(OpenedObject::Group(inner)) => groups.push(inner),
                 Err(error) => panic!("{}: {error}", member.name),
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::corpora::corpus;
 use tilefs_reader::array::FieldFile;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
-use tilefs_reader::{Object, ReaderOptions};
+use tilefs_reader::{OpenedObject, ReaderOptions};
 
 /// The most cells of a column that are compared.
 const MOST_CELLS: u64 = 100_000;
@@ -55,7 +55,7 @@ fn cached_cells_read_as_others() {
 fn dense_arrays_below(folder: &Path) -> Vec<DenseView> {
     let mut arrays = Vec::new();
     if folder.join("__schema").is_dir()
-        && let Ok(Object::Array(array)) = ReaderOptions::default().open(folder)
+        && let Ok(OpenedObject::Array(array)) = ReaderOptions::default().open(folder)
         && let Ok(view) = DenseView::new(array)
     {
         arrays.push(view);

@@ -19,10 +19,10 @@ pub enum Object {
 }
 
 impl Object {
-    pub(crate) fn new(object: tilefs_reader::Object) -> Self {
+    pub(crate) fn new(object: tilefs_reader::OpenedObject) -> Self {
         match object {
-            tilefs_reader::Object::Array(array) => Object::Array(Array::new(array)),
-            tilefs_reader::Object::Group(group) => Object::Group(Box::new(Group::new(*group))),
+            tilefs_reader::OpenedObject::Array(array) => Object::Array(Array::new(array)),
+            tilefs_reader::OpenedObject::Group(group) => Object::Group(Box::new(Group::new(*group))),
         }
     }
 

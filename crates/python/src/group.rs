@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tilefs_format::error::{Error, Result};
 use tilefs_format::folder::ObjectKind;
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::group::MemberPlace;
 use tilefs_threads::PerProcess;
 
@@ -84,9 +84,9 @@ impl PythonGroup {
 }
 
 /// Returns the Python object of an array or a group that was opened in a context.
-pub fn shown(py: Python<'_>, object: Object, context: Arc<ProcessContext>) -> PyResult<Py<PyAny>> {
+pub fn shown(py: Python<'_>, object: OpenedObject, context: Arc<ProcessContext>) -> PyResult<Py<PyAny>> {
     match object {
-        Object::Array(array) => PythonArray::new(array, context).into_py_any(py),
-        Object::Group(group) => PythonGroup::new(*group, context).into_py_any(py),
+        OpenedObject::Array(array) => PythonArray::new(array, context).into_py_any(py),
+        OpenedObject::Group(group) => PythonGroup::new(*group, context).into_py_any(py),
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_threads as threads;
 use tilefs_tree::{Stored, TreeOptions, open_stored};
 
@@ -21,8 +21,8 @@ pub fn open(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Py<PyAn
         let stored = stored(uri, options)?;
         let context = ProcessContext::of(&stored, options);
         match stored {
-            Stored::Array(array) => Ok((Object::Array(array), context)),
-            Stored::Group(group) => Ok((Object::Group(Box::new(group)), context)),
+            Stored::Array(array) => Ok((OpenedObject::Array(array), context)),
+            Stored::Group(group) => Ok((OpenedObject::Group(Box::new(group)), context)),
             Stored::Directory(directory) => Err(Error::NotAnArray {
                 path: directory.path().to_string(),
                 reason: "a folder of arrays and groups; open one of them".to_owned(),

@@ -52,7 +52,7 @@ pub use array::sparse::{CoordinateRange, RowCount};
 pub use array::{LongKey, Metadata, MetadataItem, OpenedArray, TimeWindow};
 #[doc(inline)]
 pub use group::{Member, OpenedGroup};
-pub use open::{IndexOptions, Object, ReaderOptions, local_path, open};
+pub use open::{IndexOptions, OpenedObject, ReaderOptions, local_path, open};
 pub use tilefs_format::error::{Error, Result};
 #[doc(inline)]
 pub use tilefs_storage::{CloudOptions, Settings};

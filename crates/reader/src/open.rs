@@ -27,7 +27,7 @@ const MAX_KEY_FILE: usize = 1024;
 ///
 /// # Errors
 /// As for [`ReaderOptions::open`].
-pub fn open(location: impl AsRef<Path>) -> Result<Object> {
+pub fn open(location: impl AsRef<Path>) -> Result<OpenedObject> {
     ReaderOptions::default().open(location)
 }
 
@@ -95,14 +95,16 @@ impl ReaderOptions {
     /// # Errors
     /// [`Error::NotAnArray`] for anything else; [`Error::Key`] for an encrypted array without its key; damage of the
     /// schema.
-    pub fn open(&self, location: impl AsRef<Path>) -> Result<Object> {
+    pub fn open(&self, location: impl AsRef<Path>) -> Result<OpenedObject> {
         threads::start_team(self.threads);
         let (storage, folder) = self.storage_of(location.as_ref())?;
         let context = self.context(storage)?;
         context.storage.allow(&folder);
         match object_kind(&*context.storage, &folder)? {
             Some(ObjectKind::Array) => open_array(context, &folder, self.window()),
-            Some(ObjectKind::Group) => Ok(Object::Group(Box::new(OpenedGroup::open(context, &folder, self.window())))),
+            Some(ObjectKind::Group) => {
+                Ok(OpenedObject::Group(Box::new(OpenedGroup::open(context, &folder, self.window()))))
+            }
             None => Err(no_array(&folder, "there is no __schema, __array_schema.tdb or __group in it".to_owned())),
         }
     }
@@ -226,41 +228,43 @@ impl OpenedGroup {
     /// # Errors
     /// [`Error::NotAnArray`] for a member that is missing; [`Error::Unsupported`] for a group within itself; damage of
     /// an array's schema.
-    pub fn open_object(&self, member: &Member) -> Result<Object> {
+    pub fn open_object(&self, member: &Member) -> Result<OpenedObject> {
         let folder = match &member.place {
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
             MemberPlace::Missing(reason) => return Err(no_array(&member.uri, reason.clone())),
         };
         match object_kind(&*self.context().storage, folder)? {
             Some(ObjectKind::Array) => open_array(self.context().clone(), folder, self.window()),
-            Some(ObjectKind::Group) => self.open_member(folder).map(|group| Object::Group(Box::new(group))),
+            Some(ObjectKind::Group) => self.open_member(folder).map(|group| OpenedObject::Group(Box::new(group))),
             None => Err(no_array(folder, "there is no array or group".to_owned())),
         }
     }
 }
 
-fn open_array(context: Arc<Context>, folder: &StoreKey, window: TimeWindow) -> Result<Object> {
+fn open_array(context: Arc<Context>, folder: &StoreKey, window: TimeWindow) -> Result<OpenedObject> {
     let stored = ArrayFolder::open(context, folder).in_array(folder)?;
-    Ok(Object::Array(Arc::new(OpenedArray::open(Arc::new(stored), window).in_array(folder)?)))
+    Ok(OpenedObject::Array(Arc::new(OpenedArray::open(Arc::new(stored), window).in_array(folder)?)))
 }
 
 /// An opened array or group.
-pub enum Object {
+pub enum OpenedObject {
     /// An array.
     Array(Arc<OpenedArray>),
     /// A group.
     Group(Box<OpenedGroup>),
 }
 
-impl Object {
+impl OpenedObject {
     /// Returns the array.
     ///
     /// # Errors
     /// [`Error::NotAnArray`] for a group.
     pub fn into_array(self) -> Result<Arc<OpenedArray>> {
         match self {
-            Object::Array(array) => Ok(array),
-            Object::Group(group) => Err(no_array(group.path(), "a group; open one of the arrays in it".to_owned())),
+            OpenedObject::Array(array) => Ok(array),
+            OpenedObject::Group(group) => {
+                Err(no_array(group.path(), "a group; open one of the arrays in it".to_owned()))
+            }
         }
     }
 
@@ -270,8 +274,8 @@ impl Object {
     /// [`Error::Usage`] for an array.
     pub fn into_group(self) -> Result<OpenedGroup> {
         match self {
-            Object::Group(group) => Ok(*group),
-            Object::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),
+            OpenedObject::Group(group) => Ok(*group),
+            OpenedObject::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
 use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::group::changes::note;
@@ -346,14 +346,14 @@ impl OpenedLater for MemberFolder {
 /// Makes the folder of the object that is in a member's folder now.
 fn folder_of_member(group: &OpenedGroup, path: &StoreKey, options: &Arc<TreeOptions>) -> Result<OpenedFolder> {
     match open_member(group, path)? {
-        Some(Object::Array(array)) => {
+        Some(OpenedObject::Array(array)) => {
             let folder = match domains::member_form(group, &array)? {
                 Some(form) => folder_of(array, options.clone(), form)?,
                 None => array_folder(array, options.clone())?,
             };
             Ok(OpenedFolder::Other(Arc::new(folder)))
         }
-        Some(Object::Group(inner)) => {
+        Some(OpenedObject::Group(inner)) => {
             note(group.context(), path)?;
             Ok(OpenedFolder::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::group::{Member, OpenedGroup};
 use tilefs_storage::StoreKey;
 
@@ -38,7 +38,7 @@ impl NamedMembers {
     ///
     /// # Errors
     /// As for [`open_member`].
-    pub fn open(&self, group: &OpenedGroup, name: &str) -> Result<Option<Object>> {
+    pub fn open(&self, group: &OpenedGroup, name: &str) -> Result<Option<OpenedObject>> {
         self.path(name).map_or(Ok(None), |path| open_member(group, path))
     }
 }

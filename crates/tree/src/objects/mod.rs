@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Locate, Result};
 use tilefs_format::folder::ObjectKind;
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::array::FolderListing;
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow, object_kind};
 use tilefs_reader::group::OpenedGroup;
@@ -30,11 +30,11 @@ pub fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -
 ///
 /// # Errors
 /// As for [`open_folder`] and [`OpenedGroup::open_member`].
-pub fn open_member(group: &OpenedGroup, path: &StoreKey) -> Result<Option<Object>> {
+pub fn open_member(group: &OpenedGroup, path: &StoreKey) -> Result<Option<OpenedObject>> {
     let context = group.context();
     Ok(match object_kind(&*context.storage, path)? {
-        Some(ObjectKind::Array) => Some(Object::Array(open_folder(context.clone(), path, group.window())?)),
-        Some(ObjectKind::Group) => Some(Object::Group(Box::new(group.open_member(path)?))),
+        Some(ObjectKind::Array) => Some(OpenedObject::Array(open_folder(context.clone(), path, group.window())?)),
+        Some(ObjectKind::Group) => Some(OpenedObject::Group(Box::new(group.open_member(path)?))),
         None => None,
     })
 }

@@ -211,7 +211,7 @@ fn rows_on(dataset: &VariantDataset, samples: Option<&[Sample]>, contigs: &[&[u8
 
 #[cfg(test)]
 mod tests {
-    use tilefs_reader::{Object, open};
+    use tilefs_reader::{OpenedObject, open};
     use tilefs_threads::cancellation::Token;
 
     use super::*;
@@ -219,8 +219,8 @@ mod tests {
     fn dataset(name: &str) -> VariantDataset {
         let path = tilefs_fixtures::fixtures().join("variants").join(name);
         let array = |member: &str| match open(path.join(member).to_str().unwrap()).unwrap() {
-            Object::Array(array) => array,
-            Object::Group(_) => panic!("{name}/{member} is no array"),
+            OpenedObject::Array(array) => array,
+            OpenedObject::Group(_) => panic!("{name}/{member} is no array"),
         };
         let headers = ["vcf_headers", "metadata/vcf_headers"].into_iter().find(|member| path.join(member).is_dir());
         VariantDataset::new(array("data"), array(headers.unwrap())).unwrap().unwrap()

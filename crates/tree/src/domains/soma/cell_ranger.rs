@@ -142,7 +142,7 @@ impl CutMeasurement {
     fn matrix(&self) -> Result<Arc<dyn Content>> {
         let axes = [self.observations()?.axis, self.variables()?.axis];
         let matrices = match member(&self.measurement()?, "X")? {
-            Some(tilefs_reader::Object::Group(matrices)) => matrices,
+            Some(tilefs_reader::OpenedObject::Group(matrices)) => matrices,
             _ => return Err(Unrepresentable::new("the measurement has no X").into()),
         };
         let array = array_of(&matrices, DATA)?;
@@ -211,7 +211,7 @@ impl AxisNames {
 /// Returns an array of a group.
 fn array_of(group: &OpenedGroup, name: &str) -> Result<Arc<OpenedArray>> {
     match member(group, name)? {
-        Some(tilefs_reader::Object::Array(array)) => Ok(array),
+        Some(tilefs_reader::OpenedObject::Array(array)) => Ok(array),
         _ => Err(Unrepresentable::new(format!("there is no array {name}")).into()),
     }
 }

@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use tilefs_export::zarr::{ZarrGroup, ZarrNode, ZarrVersion, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::lru_cache::LruCache;
@@ -279,26 +279,26 @@ pub fn only_measurement(experiment: &OpenedGroup) -> Result<FormatResult<String>
 
 /// Returns the names of all measurements; none if the group of measurements is missing.
 pub fn measurement_names(experiment: &OpenedGroup) -> Result<Vec<String>> {
-    let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(Vec::new()) };
+    let Some(OpenedObject::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(Vec::new()) };
     Ok(NamedMembers::new(all.members()?).names.into_iter().flatten().collect())
 }
 
-pub fn member(group: &OpenedGroup, name: &str) -> Result<Option<Object>> {
+pub fn member(group: &OpenedGroup, name: &str) -> Result<Option<OpenedObject>> {
     NamedMembers::new(group.members()?).open(group, name)
 }
 
 /// Returns the measurement of this name.
 pub fn measurement(experiment: &OpenedGroup, name: &str) -> Result<Option<OpenedGroup>> {
-    let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(None) };
+    let Some(OpenedObject::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(None) };
     Ok(match member(&all, name)? {
-        Some(Object::Group(measurement)) => Some(*measurement),
+        Some(OpenedObject::Group(measurement)) => Some(*measurement),
         _ => None,
     })
 }
 
 /// Returns the data frame of this name in a group, restricted to some rows, or the reason why there is none.
 fn data_frame(group: &OpenedGroup, name: &str, rows: Option<&Range<u64>>) -> Result<FormatResult<soma::Frame>> {
-    let Some(Object::Array(array)) = member(group, name)? else {
+    let Some(OpenedObject::Array(array)) = member(group, name)? else {
         return Ok(Err(Unrepresentable::new(format!("there is no data frame {name}"))));
     };
     let frame = match Element::of(array.schema()) {
@@ -349,7 +349,7 @@ pub fn annotated_data(experiment: &OpenedGroup, name: &str, cut: &Cut) -> Result
         let matrices = builder.matrices(&measurement, name, axes, full)?;
         builder.mapping(name, matrices);
     }
-    if let Some(Object::Group(collection)) = member(&measurement, UNSTRUCTURED)? {
+    if let Some(OpenedObject::Group(collection)) = member(&measurement, UNSTRUCTURED)? {
         let Unstructured { elements, left_out } = unstructured(&collection)?;
         builder.mapping(UNSTRUCTURED, elements);
         builder.left_out.extend(left_out.into_iter().map(|(name, why)| (format!("{UNSTRUCTURED}/{name}"), why)));
@@ -393,12 +393,12 @@ impl Builder {
         axes: MatrixAxes<'_>,
         full: FullMatrix,
     ) -> Result<Vec<(String, ZarrNode)>> {
-        let Some(Object::Group(group)) = member(around, name)? else { return Ok(Vec::new()) };
+        let Some(OpenedObject::Group(group)) = member(around, name)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         let members = NamedMembers::new(group.members()?);
         for own in members.names.iter().flatten() {
             let matrix = match members.open(&group, own)? {
-                Some(Object::Array(array)) => matrix(&array, axes, full)?,
+                Some(OpenedObject::Array(array)) => matrix(&array, axes, full)?,
                 _ => Err(Unrepresentable::new("it is not an array")),
             };
             match matrix {

@@ -19,7 +19,7 @@ use tilefs_export::pyramid::Pyramid;
 use tilefs_export::zarr::{self, LEFT_OUT, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_export::{FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::error::Result;
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::group::OpenedGroup;
 
@@ -66,7 +66,7 @@ pub fn spatial_store(experiment: &ShownGroup) -> Result<FixedFolder> {
     let ShownGroup { group, modified, .. } = experiment;
     let mut store =
         SpatialStore { members: (experiment.members)(), modified: *modified, found: Vec::new(), left_out: Vec::new() };
-    if let Some(Object::Group(scenes)) = member(group, SCENES)? {
+    if let Some(OpenedObject::Group(scenes)) = member(group, SCENES)? {
         for (name, real_name) in names(&scenes)? {
             store.add_scene(&scenes, &name, &real_name)?;
         }
@@ -146,7 +146,7 @@ impl SpatialStore {
         let path = format!("{SCENES}/{name}");
         let opened = reasoned(member(scenes, name).map(Ok))?;
         let scene = match opened {
-            Ok(Some(Object::Group(scene))) => scene,
+            Ok(Some(OpenedObject::Group(scene))) => scene,
             Ok(_) => return self.leave_out(path, "it is not a scene"),
             Err(reason) => return self.leave_out(path, &reason.to_string()),
         };
@@ -155,13 +155,13 @@ impl SpatialStore {
         };
         let of = SceneSpace { name: real_name.to_owned(), axes };
         for collection in ["obsl", "img"] {
-            if let Some(Object::Group(members)) = member(&scene, collection)? {
+            if let Some(OpenedObject::Group(members)) = member(&scene, collection)? {
                 self.add_collection(&of, &format!("{path}/{collection}"), &of.name, &members)?;
             }
         }
-        let Some(Object::Group(measurements)) = member(&scene, "varl")? else { return Ok(()) };
+        let Some(OpenedObject::Group(measurements)) = member(&scene, "varl")? else { return Ok(()) };
         for (name, real_name) in names(&measurements)? {
-            if let Some(Object::Group(members)) = member(&measurements, &name)? {
+            if let Some(OpenedObject::Group(members)) = member(&measurements, &name)? {
                 let prefix = format!("{}_{real_name}", of.name);
                 self.add_collection(&of, &format!("{path}/varl/{name}"), &prefix, &members)?;
             }
@@ -193,16 +193,16 @@ impl SpatialStore {
     }
 
     /// Returns an element, and the part to which it belongs, or the reason why there is none.
-    fn element(&self, element: &SceneMember<'_>, object: Option<&Object>) -> Result<FormatResult<(Part, Node)>> {
+    fn element(&self, element: &SceneMember<'_>, object: Option<&OpenedObject>) -> Result<FormatResult<(Part, Node)>> {
         match object {
-            Some(Object::Array(array)) => {
+            Some(OpenedObject::Array(array)) => {
                 let metadata = array.metadata()?;
                 match object_type(&metadata).as_deref() {
                     Some("SOMAPointCloudDataFrame") => self.points(element, &metadata),
                     _ => reason("only clouds of points and images are shown"),
                 }
             }
-            Some(Object::Group(group)) => {
+            Some(OpenedObject::Group(group)) => {
                 let metadata = group.metadata()?;
                 match object_type(&metadata).as_deref() {
                     Some("SOMAMultiscaleImage") => self.image(element, &metadata),

@@ -11,7 +11,7 @@ use tilefs_export::zarr::{ZarrNode, anndata};
 use tilefs_export::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
 
@@ -58,12 +58,12 @@ pub fn unstructured(collection: &OpenedGroup) -> Result<Unstructured> {
     let members = NamedMembers::new(collection.members()?);
     for name in members.names.iter().flatten() {
         let node = match members.open(collection, name)? {
-            Some(Object::Group(inner)) => {
+            Some(OpenedObject::Group(inner)) => {
                 let inner = unstructured(&inner)?;
                 found.left_out.extend(inner.left_out.into_iter().map(|(own, why)| (format!("{name}/{own}"), why)));
                 Ok(ZarrNode::Group(Arc::new(anndata::mapping(inner.elements))))
             }
-            Some(Object::Array(array)) => of_array(&array)?,
+            Some(OpenedObject::Array(array)) => of_array(&array)?,
             None => Err(Unrepresentable::new("it is gone")),
         };
         match node {

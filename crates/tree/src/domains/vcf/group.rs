@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::Object;
+use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{OpenedArray, SingleFlight};
 use tilefs_reader::group::OpenedGroup;
 use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
@@ -196,16 +196,16 @@ fn dataset_of(group: &OpenedGroup) -> Result<Option<VariantDataset>> {
     if !has(DATA) || !(has(HEADERS) || has(METADATA)) {
         return Ok(None);
     }
-    let Some(Object::Array(data)) = members.open(group, DATA)? else { return Ok(None) };
+    let Some(OpenedObject::Array(data)) = members.open(group, DATA)? else { return Ok(None) };
     if !is_calls(data.schema()) {
         return Ok(None);
     }
     let headers = match members.open(group, HEADERS)? {
-        Some(Object::Array(headers)) => headers,
+        Some(OpenedObject::Array(headers)) => headers,
         _ => {
-            let Some(Object::Group(inner)) = members.open(group, METADATA)? else { return Ok(None) };
+            let Some(OpenedObject::Group(inner)) = members.open(group, METADATA)? else { return Ok(None) };
             let members = NamedMembers::new(inner.members()?);
-            let Some(Object::Array(headers)) = members.open(&inner, HEADERS)? else { return Ok(None) };
+            let Some(OpenedObject::Array(headers)) = members.open(&inner, HEADERS)? else { return Ok(None) };
             headers
         }
     };
