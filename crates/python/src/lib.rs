@@ -53,7 +53,7 @@ mod _tilefs {
     #[pymodule_export]
     use super::rows::Rows;
     #[pymodule_export]
-    use super::tree::Tree;
+    use super::tree::PythonTree;
 
     #[pyfunction]
     fn note_fork() {

@@ -21,8 +21,8 @@ use crate::options::Options;
 use crate::{call, errors, open};
 
 /// The tree of an array, a group or a folder of these.
-#[pyclass(frozen, module = "tilefs._tilefs")]
-pub struct Tree {
+#[pyclass(frozen, name = "Tree", module = "tilefs._tilefs")]
+pub struct PythonTree {
     context: Arc<ProcessContext>,
     nodes: PerProcess<Nodes>,
 }
@@ -42,7 +42,7 @@ struct Recent {
 type NodeOutline = (Option<u64>, f64);
 
 #[pymethods]
-impl Tree {
+impl PythonTree {
     #[new]
     fn new(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Self> {
         let mut options = options.0.clone();
@@ -51,7 +51,7 @@ impl Tree {
             let stored = open::stored(uri, &options)?;
             let context = ProcessContext::of(&stored, &options);
             let nodes = PerProcess::of(Nodes::new(MountedTree::new(stored, &options)?));
-            Ok(Tree { context, nodes })
+            Ok(PythonTree { context, nodes })
         })
     }
 
@@ -125,7 +125,7 @@ impl Tree {
     }
 }
 
-impl Tree {
+impl PythonTree {
     /// Returns the nodes of this process.
     fn here(&self) -> Result<&Nodes> {
         self.nodes.get_or_make(|parents| {
