@@ -57,7 +57,7 @@ pub struct Group(tilefs_reader::OpenedGroup);
 
 /// A member: what the group states about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member(tilefs_reader::Member);
+pub struct Member(tilefs_reader::PlacedMember);
 
 impl Group {
     pub(crate) fn new(group: tilefs_reader::OpenedGroup) -> Self {

@@ -51,7 +51,7 @@ pub use array::sparse::{CoordinateRange, RowCount};
 #[doc(inline)]
 pub use array::{LongKey, Metadata, MetadataItem, OpenedArray, TimeWindow};
 #[doc(inline)]
-pub use group::{Member, OpenedGroup};
+pub use group::{OpenedGroup, PlacedMember};
 pub use open::{IndexOptions, OpenedObject, ReaderOptions, local_path, open};
 pub use tilefs_format::error::{Error, Result};
 #[doc(inline)]

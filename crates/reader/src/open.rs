@@ -18,7 +18,7 @@ use tilefs_threads as threads;
 
 use crate::array::directory::window::now;
 use crate::array::{ArrayFolder, Context, OpenedArray, SavedIndexes, TimeWindow, object_kind};
-use crate::group::{Member, MemberPlace, OpenedGroup};
+use crate::group::{MemberPlace, OpenedGroup, PlacedMember};
 
 /// A key file has 32 bytes or 64 digits; a larger file is not a key.
 const MAX_KEY_FILE: usize = 1024;
@@ -228,7 +228,7 @@ impl OpenedGroup {
     /// # Errors
     /// [`Error::NotAnArray`] for a member that is missing; [`Error::Unsupported`] for a group within itself; damage of
     /// an array's schema.
-    pub fn open_object(&self, member: &Member) -> Result<OpenedObject> {
+    pub fn open_object(&self, member: &PlacedMember) -> Result<OpenedObject> {
         let folder = match &member.place {
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
             MemberPlace::Missing(reason) => return Err(no_array(&member.uri, reason.clone())),

@@ -32,7 +32,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A member: what the group states about it, and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct PlacedMember {
     /// The name that the group gives to it, else the last part of its URI. Two members may have the same name.
     pub name: String,
     /// The type that the group states; only the folder itself shows the true type.
@@ -50,9 +50,9 @@ pub struct OpenedGroup {
     window: TimeWindow,
     /// The folders of the groups around this one, outermost first, and of this group. None of them may be a member.
     around: Vec<StoreKey>,
-    members: OnceLock<Arc<Vec<Member>>>,
+    members: OnceLock<Arc<Vec<PlacedMember>>>,
     /// The members from a time when some could not be examined, and that time.
-    unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
+    unseen: Mutex<Option<(Instant, Arc<Vec<PlacedMember>>)>>,
     /// Held by the thread that examines the members.
     looking: Turn,
     metadata: SingleFlight<Arc<Metadata>>,
@@ -190,7 +190,7 @@ impl OpenedGroup {
     ///
     /// # Errors
     /// Any damage in the group's details. Never returns only some of the members.
-    pub fn members(&self) -> Result<Arc<Vec<Member>>> {
+    pub fn members(&self) -> Result<Arc<Vec<PlacedMember>>> {
         if let Some(members) = self.members.get() {
             return Ok(members.clone());
         }
@@ -246,7 +246,7 @@ impl OpenedGroup {
     }
 
     /// Returns the members, and whether all of them could be examined.
-    fn read_members(&self) -> Result<(Vec<Member>, bool)> {
+    fn read_members(&self) -> Result<(Vec<PlacedMember>, bool)> {
         let storage = &*self.context.storage;
         let folder = self.path.join(GROUP_DETAILS);
         let names = self.names()?;
@@ -278,7 +278,7 @@ impl OpenedGroup {
 
     /// Returns the arrays and groups in the group's folder, and whether all folders in it could be examined. The type
     /// of a folder that could not be examined is unknown until it is opened.
-    fn child_folders(&self, folder: &KnownFolder) -> Result<(Vec<Member>, bool)> {
+    fn child_folders(&self, folder: &KnownFolder) -> Result<(Vec<PlacedMember>, bool)> {
         let storage = &*self.context.storage;
         let (mut members, mut were_seen) = (Vec::new(), true);
         let children = storage.list_in(folder, "")?.unwrap_or_default();
@@ -296,16 +296,16 @@ impl OpenedGroup {
                 true => MemberPlace::Missing("refused: it holds this group".to_owned()),
                 false => MemberPlace::Stored(path),
             };
-            members.push(Member { name: one.name.clone(), kind, uri: one.name, place });
+            members.push(PlacedMember { name: one.name.clone(), kind, uri: one.name, place });
         }
         Ok((members, were_seen))
     }
 }
 
-fn found(member: GroupMember, place: MemberPlace) -> Member {
+fn found(member: GroupMember, place: MemberPlace) -> PlacedMember {
     let name = member.name.unwrap_or_else(|| {
         let last = member.uri.trim_end_matches('/').rsplit('/').next();
         last.unwrap_or(&member.uri).to_owned()
     });
-    Member { name, kind: member.kind, uri: member.uri, place }
+    PlacedMember { name, kind: member.kind, uri: member.uri, place }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tilefs_format::error::Result;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Metadata, object_kind};
-use tilefs_reader::group::{Member, MemberPlace, OpenedGroup};
+use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember};
 use tilefs_select::time::{extended, future_commits};
 
 use crate::domains::group_view::{ABOUT_GROUP, DescribedViews, line_of};
@@ -42,7 +42,7 @@ struct Row {
 fn rows(group: &OpenedGroup) -> Result<Vec<Row>> {
     let members = NamedMembers::new(group.members()?);
     let storage = &*group.context().storage;
-    let row = |(member, name): (&Member, &Option<String>)| {
+    let row = |(member, name): (&PlacedMember, &Option<String>)| {
         let kind = member.place.path().map_or(Ok(None), |path| object_kind(storage, path));
         Row {
             name: name.clone().unwrap_or_else(|| escape(&member.name)),

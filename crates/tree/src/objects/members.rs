@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 use tilefs_reader::OpenedObject;
-use tilefs_reader::group::{Member, OpenedGroup};
+use tilefs_reader::group::{OpenedGroup, PlacedMember};
 use tilefs_storage::StoreKey;
 
 use crate::node::names::{FileNames, OF_GROUPS};
@@ -13,7 +13,7 @@ use crate::objects::open_member;
 
 /// The members of a group and their names in the tree.
 pub struct NamedMembers {
-    pub members: Arc<Vec<Member>>,
+    pub members: Arc<Vec<PlacedMember>>,
     /// In the order of the members. Missing ones have no name.
     pub names: Vec<Option<String>>,
     /// The index of the member of each name.
@@ -21,9 +21,9 @@ pub struct NamedMembers {
 }
 
 impl NamedMembers {
-    pub fn new(members: Arc<Vec<Member>>) -> Self {
+    pub fn new(members: Arc<Vec<PlacedMember>>) -> Self {
         let mut files = FileNames::new(OF_GROUPS);
-        let mut give = |member: &Member| member.place.path().map(|_| files.give(&member.name, &[""]));
+        let mut give = |member: &PlacedMember| member.place.path().map(|_| files.give(&member.name, &[""]));
         let names: Vec<Option<String>> = members.iter().map(&mut give).collect();
         let by_name = names.iter().enumerate().filter_map(|(number, name)| Some((name.clone()?, number))).collect();
         NamedMembers { members, names, by_name }

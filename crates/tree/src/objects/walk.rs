@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tilefs_format::error::Error;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Context, TimeWindow, object_kind};
-use tilefs_reader::group::{Member, MemberPlace, OpenedGroup};
+use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember};
 use tilefs_storage::StoreKey;
 
 use crate::node::names::escape;
@@ -127,7 +127,7 @@ impl<E> Walk<'_, E> {
         Ok(())
     }
 
-    fn member(&mut self, group: &OpenedGroup, member: &Member, place: WalkPlace<'_>) -> Result<(), E> {
+    fn member(&mut self, group: &OpenedGroup, member: &PlacedMember, place: WalkPlace<'_>) -> Result<(), E> {
         let folder = match &member.place {
             MemberPlace::Missing(reason) => return (self.visit)(place, Visited::Missing(reason)),
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
