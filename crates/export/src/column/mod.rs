@@ -9,7 +9,7 @@ pub mod dataset;
 pub mod extension;
 #[doc(hidden)]
 pub mod microseconds;
-pub mod planar;
+pub mod samples;
 mod statistics;
 pub(crate) mod validity;
 

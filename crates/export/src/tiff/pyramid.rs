@@ -16,8 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::dense::IndexBox;
+use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
 use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues};
@@ -26,7 +25,8 @@ use super::ome::{self, OmeImage};
 use super::page::{PageProperties, Photometric};
 use super::tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 use crate::column::boxes::Boxes;
-use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::column::samples::SeparatedSamples;
+use crate::column::{FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Concat;
 use crate::pyramid::{Pyramid, PyramidLevel};
@@ -108,7 +108,8 @@ impl Planned {
         };
         let mut cells = cells.clone();
         if level.samples > 1 {
-            cells = Arc::new(AdjacentSamples::new(cells, samples, level.samples).ok_or_else(|| {
+            let separated = SeparatedSamples::new(cells, level.samples, axes.len());
+            cells = Arc::new(separated.filter(|_| samples + 1 == axes.len()).ok_or_else(|| {
                 refused(format!("the columns of its level {} are not {} per pixel", level.number, level.samples))
             })?);
             axes.push('C');
@@ -264,57 +265,5 @@ impl Content for Directories {
             (at, rest) = (at + length, later);
         }
         Ok(())
-    }
-}
-
-/// Cells whose samples are adjacent along the last axis, presented with an axis for the samples.
-struct AdjacentSamples {
-    of: Arc<dyn Boxes>,
-    samples: u64,
-    shape: Vec<u64>,
-}
-
-impl AdjacentSamples {
-    /// Creates the view; `None` if the columns are not the last axis, or their number is not a multiple of the samples.
-    fn new(of: Arc<dyn Boxes>, columns: usize, samples: u64) -> Option<Self> {
-        let mut shape = of.shape().to_vec();
-        let last = shape.last_mut()?;
-        if columns + 1 != of.shape().len() || !last.is_multiple_of(samples) {
-            return None;
-        }
-        *last /= samples;
-        shape.push(samples);
-        Some(AdjacentSamples { of, samples, shape })
-    }
-}
-
-impl Boxes for AdjacentSamples {
-    fn field(&self) -> &Field {
-        self.of.field()
-    }
-
-    fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
-    fn extents(&self) -> Vec<u64> {
-        let mut extents = self.of.extents();
-        if let Some(last) = extents.last_mut() {
-            *last = last.div_ceil(self.samples);
-        }
-        extents.push(self.samples);
-        extents
-    }
-
-    /// Boxes must contain all samples of their pixels.
-    fn column(&self, cells: &IndexBox) -> Result<Column> {
-        let mut within = cells.clone();
-        let bands = within.first.pop().zip(within.count.pop());
-        let columns = within.first.last_mut().zip(within.count.last_mut());
-        let (Some((0, _)), Some((first, count))) = (bands.filter(|(_, count)| *count == self.samples), columns) else {
-            return Err(Error::internal("a part of a pixel's samples"));
-        };
-        (*first, *count) = (*first * self.samples, *count * self.samples);
-        Ok(Column { shape: cells.count.clone(), ..self.of.column(&within)? })
     }
 }

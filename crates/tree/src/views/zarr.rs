@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
-use tilefs_export::column::planar::with_channels;
+use tilefs_export::column::samples::with_channels;
 use tilefs_export::zarr::second::{self, ONLY_CHUNK};
 use tilefs_export::zarr::{self, CHUNKS, METADATA, ZarrArray, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_format::error::{Error, Result};

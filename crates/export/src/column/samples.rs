@@ -1,5 +1,5 @@
-//! Pictures whose samples lie side by side, presented with an axis of channels before those of space, as OME-NGFF wants
-//! them: lines of 3 · n values become 3 channels of lines of n.
+//! Pictures whose samples lie side by side: lines of 3 · n values become lines of n pixels, with an axis for the samples.
+//! TIFF has that axis last; OME-NGFF wants it before the axes of space.
 
 use std::sync::Arc;
 
@@ -29,7 +29,13 @@ pub fn with_channels(columns: BoxedColumns, samples: u64) -> FormatResult<BoxedC
     }
     let place = usize::from(axes.starts_with('T'));
     let attribute = |of: &Arc<dyn Boxes>| -> FormatResult<Arc<dyn Boxes>> {
-        Ok(Arc::new(PlanarSamples::new(of.clone(), samples, place)?))
+        let field = of.field();
+        let size = field.cell_size().ok_or_else(|| Unrepresentable::new("its pixels have no fixed size"))?;
+        let are_samples =
+            !field.nullable && field.values_per_cell == Some(1) && samples.saturating_mul(size) <= MOST_PIXEL;
+        let separated = SeparatedSamples::new(of.clone(), samples, place).filter(|_| are_samples);
+        let other = || Unrepresentable::new(format!("its columns are not {samples} values per pixel"));
+        Ok(Arc::new(separated.ok_or_else(other)?))
     };
     let attributes = columns.attributes.iter().map(attribute).collect::<FormatResult<_>>()?;
     let mut dimensions = columns.dimensions;
@@ -49,36 +55,33 @@ fn numbers(name: &str, length: u64) -> Arc<dyn Boxes> {
     Arc::new(BoxedRows::of(column, COORDINATES))
 }
 
-/// Cells whose samples lie side by side along the last axis, with an axis of channels.
-struct PlanarSamples {
+/// Cells whose samples lie side by side along the last axis, with an axis for the samples.
+pub(crate) struct SeparatedSamples {
     of: Arc<dyn Boxes>,
     samples: u64,
-    /// The number of the axis of channels.
+    /// The number of the axis of samples. If it is the last, boxes must contain all samples of their pixels; otherwise
+    /// cells must be single values that are not nullable.
     place: usize,
     shape: Vec<u64>,
     /// The size of a sample in bytes.
     size: usize,
 }
 
-impl PlanarSamples {
-    fn new(of: Arc<dyn Boxes>, samples: u64, place: usize) -> FormatResult<Self> {
-        let (field, mut shape) = (of.field(), of.shape().to_vec());
-        let (Some(last), Some(size)) =
-            (shape.last_mut(), field.cell_size().and_then(|size| usize::try_from(size).ok()))
-        else {
-            return Err(Unrepresentable::new("its pixels have no fixed size"));
-        };
-        let is_whole = last.is_multiple_of(samples) && samples.saturating_mul(size as u64) <= MOST_PIXEL;
-        if field.nullable || field.values_per_cell != Some(1) || !is_whole {
-            return Err(Unrepresentable::new(format!("its columns are not {samples} values per pixel")));
-        }
-        *last /= samples;
+impl SeparatedSamples {
+    /// Creates the view; `None` for cells without a fixed size, and if the length of the last axis is not a multiple of
+    /// the samples.
+    pub fn new(of: Arc<dyn Boxes>, samples: u64, place: usize) -> Option<Self> {
+        let size = usize::try_from(of.field().cell_size()?).ok()?;
+        let mut shape = of.shape().to_vec();
+        let last = shape.last_mut().filter(|last| last.is_multiple_of(samples))?;
+        *last = last.checked_div(samples)?;
+        let place = place.min(shape.len());
         shape.insert(place, samples);
-        Ok(PlanarSamples { of, samples, place, shape, size })
+        Some(SeparatedSamples { of, samples, place, shape, size })
     }
 }
 
-impl Boxes for PlanarSamples {
+impl Boxes for SeparatedSamples {
     fn field(&self) -> &Field {
         self.of.field()
     }
@@ -108,6 +111,12 @@ impl Boxes for PlanarSamples {
             (*first, *count) = (first.saturating_mul(self.samples), count.saturating_mul(self.samples));
         }
         let inner = self.of.column(&within)?;
+        if self.place == within.first.len() {
+            return match (channel, channels) == (0, self.samples) {
+                true => Ok(Column { shape: cells.count.clone(), ..inner }),
+                false => Err(Error::internal("a part of a pixel's samples")),
+            };
+        }
         let (size, pixel) = (self.size, self.size.saturating_mul(self.samples as usize));
         let bytes = pixels.saturating_mul(pixel as u64);
         let part = |picture: u64, channel: u64| {
