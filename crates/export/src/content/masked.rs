@@ -31,13 +31,13 @@ impl Content for Masked {
 
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let size = self.null.len() as u64;
-        let mut validity = Vec::new();
+        let mut validity_bytes = Vec::new();
         by_elements(self.null.len(), BLOCK, offset, out, |first, mut out| {
             let length = out.len();
             self.values.read(first * size, out.part(0..length))?;
-            self.validity.read(first, out.aside(length / size, &mut validity))?;
+            self.validity.read(first, out.aside(length / size, &mut validity_bytes))?;
             let cells = out.wanted().into_iter().flat_map(|out| out.chunks_exact_mut(self.null.len()));
-            for (cell, _) in cells.zip(&validity).filter(|(_, valid)| **valid == 0) {
+            for (cell, _) in cells.zip(&validity_bytes).filter(|(_, valid)| **valid == 0) {
                 cell.copy_from_slice(&self.null);
             }
             Ok(())

@@ -71,9 +71,9 @@ impl GeometryBoxes {
         if !offsets.is_sorted() || offsets.last().is_some_and(|&end| end > self.values.len()) {
             return Err(Error::damaged("offsets of geometries that decrease, or lie outside"));
         }
-        let mut present = vec![1; count];
+        let mut validity_bytes = vec![1; count];
         if let Some(validity) = &self.validity {
-            validity.read_at(rows.start, &mut present)?;
+            validity.read_at(rows.start, &mut validity_bytes)?;
         }
         let (mut boxes, mut bytes) = (Vec::with_capacity(count), Vec::new());
         while boxes.len() < count {
@@ -85,7 +85,7 @@ impl GeometryBoxes {
             self.values.read_at(start, &mut bytes)?;
             for row in first..first + together {
                 let geometry = &bytes[(offsets[row] - start) as usize..(offsets[row + 1] - start) as usize];
-                let around = if present[row] == 0 { NO_BOX } else { box_of(geometry, rows.start + row as u64)? };
+                let around = if validity_bytes[row] == 0 { NO_BOX } else { box_of(geometry, rows.start + row as u64)? };
                 boxes.push(around);
             }
         }

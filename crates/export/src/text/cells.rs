@@ -28,6 +28,20 @@ enum Count {
     Offsets(Offsets),
 }
 
+/// Which of some rows are null.
+#[derive(Default)]
+pub struct RowValidity {
+    /// One byte for each row, 0 for null; empty if no cell of the column can be null.
+    bytes: Vec<u8>,
+}
+
+impl RowValidity {
+    /// Returns whether the cell of a row is null.
+    pub fn is_null(&self, row: usize) -> bool {
+        self.bytes.get(row) == Some(&0)
+    }
+}
+
 impl ColumnCells {
     /// Creates the cells of a column whose lengths agree.
     pub fn new(column: &Column) -> FormatResult<Self> {
@@ -121,16 +135,15 @@ impl ColumnCells {
         if values.is_empty() { Ok(()) } else { self.values.read(elements.start * self.size, values) }
     }
 
-    /// Reads the validity of rows into `scratch`, one byte each, or prefetches it if `out` has no memory. Leaves
-    /// `scratch` empty if no cell can be null.
+    /// Reads the validity of rows, or prefetches it if `out` has no memory.
     ///
     /// # Errors
     /// Fails if it cannot be read.
-    pub fn read_validity(&self, rows: Range<u64>, out: &Output<'_>, scratch: &mut Vec<u8>) -> Result<()> {
-        scratch.clear();
+    pub fn read_validity(&self, rows: Range<u64>, out: &Output<'_>, read: &mut RowValidity) -> Result<()> {
+        read.bytes.clear();
         match &self.validity {
             Some(validity) if rows.start < rows.end => {
-                validity.read(rows.start, out.aside(rows.end - rows.start, scratch))
+                validity.read(rows.start, out.aside(rows.end - rows.start, &mut read.bytes))
             }
             _ => Ok(()),
         }
@@ -151,7 +164,7 @@ impl ColumnCells {
         }
         let elements = self.element(from.0)? + from.1..self.element(to.0)? + to.1;
         let ahead = Output::Ahead(0);
-        self.read_validity(rows, &ahead, &mut Vec::new())?;
+        self.read_validity(rows, &ahead, &mut RowValidity::default())?;
         self.read_values(elements, &ahead, &mut Vec::new())
     }
 }

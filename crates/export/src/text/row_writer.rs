@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
+use super::cells::RowValidity;
 use super::rows::{TextColumn, TextLines};
 use crate::content::element::by_elements;
 use crate::content::{Content, read_head};
@@ -74,7 +75,7 @@ pub struct RowWriter<'a> {
     /// For each column, the number of the first element of each row, and of the row after.
     elements: Vec<Vec<u64>>,
     values: Vec<u8>,
-    validity: Vec<u8>,
+    validity: RowValidity,
 }
 
 impl<'a> RowWriter<'a> {
@@ -88,7 +89,7 @@ impl<'a> RowWriter<'a> {
             at_end: false,
             elements: Vec::new(),
             values: Vec::new(),
-            validity: Vec::new(),
+            validity: RowValidity::default(),
         }
     }
 
@@ -166,7 +167,7 @@ impl<'a> RowWriter<'a> {
             let text = *place..after;
             *place = after + 1;
             let Some(out) = self.out.wanted() else { continue };
-            let null = self.validity.get(index) == Some(&0);
+            let null = self.validity.is_null(index);
             let mark = marks.next();
             if index > 0 && index + 1 < count {
                 // Only the first and the last row can be requested in part; this one is requested whole.

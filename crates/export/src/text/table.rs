@@ -10,7 +10,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use super::cells::ColumnCells;
+use super::cells::{ColumnCells, RowValidity};
 use super::geojson;
 use super::json::{self, NotInJson};
 use super::position::Position;
@@ -64,8 +64,7 @@ struct Loaded {
     /// The number of the first element of each row, and the end of the last row.
     elements: Vec<u64>,
     values: Vec<u8>,
-    /// Empty if no cell can be null.
-    validity: Vec<u8>,
+    validity: RowValidity,
 }
 
 impl TableColumn {
@@ -112,7 +111,7 @@ impl TableColumn {
     /// Appends a loaded cell.
     fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> json::Result<()> {
         out.extend_from_slice(&self.before);
-        if loaded.validity.get(row) == Some(&0) {
+        if loaded.validity.is_null(row) {
             if self.style == Style::JsonLines {
                 out.extend_from_slice(b"null");
             }
@@ -320,7 +319,7 @@ impl Table {
             if at.element == 0 {
                 out.extend_from_slice(&column.before);
             }
-            if loaded.validity.first() != Some(&0) {
+            if !loaded.validity.is_null(0) {
                 let written = column.append_long(&loaded.values, at.element == 0, to == end, out);
                 let written = written.map_err(|reason| column.refused(at.row, reason))?;
                 if to < end {

@@ -106,7 +106,7 @@ impl DenseReader {
     pub fn read_values(&self, attribute: &str, ranges: &[RangeInclusive<impl Into<i128> + Copy>]) -> Result<Values> {
         let (number, field) = self.attribute(attribute)?;
         let selection = Arc::new(self.selection(ranges)?);
-        let validity = match field.nullable {
+        let validity_bytes = match field.nullable {
             true => Some(self.bytes(&selection, number, FieldFile::Validity, vec![field.fill_validity])?),
             false => None,
         };
@@ -123,7 +123,7 @@ impl DenseReader {
             let bytes = self.bytes(&selection, number, FieldFile::Data, field.fill.clone())?;
             Values::fixed(attribute, field.datatype, field.fill.len(), bytes)
         };
-        Ok(values.with_validity(validity))
+        Ok(values.with_validity(validity_bytes))
     }
 
     fn number_column<T: Number>(

@@ -177,7 +177,7 @@ impl RowReader {
 impl RowField {
     /// Reads the values of all rows of a view.
     fn read(&self, view: &Arc<SparseView>, rows: u64) -> Result<Values> {
-        let validity = match self.id {
+        let validity_bytes = match self.id {
             FieldId::Attribute(number) if self.is_nullable => {
                 Some(read_fixed(&FixedColumn::of_validity(view.clone(), number)?, rows)?)
             }
@@ -197,7 +197,7 @@ impl RowField {
             };
             Values::fixed(&self.name, self.datatype, column.cell_size(), read_fixed(&column, rows)?)
         };
-        Ok(values.with_validity(validity))
+        Ok(values.with_validity(validity_bytes))
     }
 }
 

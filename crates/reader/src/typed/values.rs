@@ -14,7 +14,8 @@ pub struct Values {
     datatype: Datatype,
     bytes: Vec<u8>,
     extent: ValueExtent,
-    validity: Option<Vec<u8>>,
+    /// One byte for each cell, 0 for null; `None` if the field is not nullable.
+    validity_bytes: Option<Vec<u8>>,
 }
 
 /// The location of each cell's value.
@@ -29,17 +30,21 @@ enum ValueExtent {
 impl Values {
     /// Creates values of `size` bytes each.
     pub(super) fn fixed(field: &str, datatype: Datatype, size: usize, bytes: Vec<u8>) -> Self {
-        Values { field: field.to_owned(), datatype, bytes, extent: ValueExtent::Fixed(size.max(1)), validity: None }
+        Self::new(field, datatype, ValueExtent::Fixed(size.max(1)), bytes)
     }
 
     /// Creates values that lie between consecutive `offsets`, which ascend from 0 to the length of `bytes`.
     pub(super) fn variable(field: &str, datatype: Datatype, offsets: Vec<u64>, bytes: Vec<u8>) -> Self {
-        Values { field: field.to_owned(), datatype, bytes, extent: ValueExtent::Variable(offsets), validity: None }
+        Self::new(field, datatype, ValueExtent::Variable(offsets), bytes)
+    }
+
+    fn new(field: &str, datatype: Datatype, extent: ValueExtent, bytes: Vec<u8>) -> Self {
+        Values { field: field.to_owned(), datatype, bytes, extent, validity_bytes: None }
     }
 
     /// Adds a validity byte for each cell.
-    pub(super) fn with_validity(self, validity: Option<Vec<u8>>) -> Self {
-        Values { validity, ..self }
+    pub(super) fn with_validity(self, validity_bytes: Option<Vec<u8>>) -> Self {
+        Values { validity_bytes, ..self }
     }
 
     /// Returns the name of the dimension or attribute.
@@ -81,12 +86,12 @@ impl Values {
 
     /// Returns a byte for each cell, 0 for null; `None` if the field is not nullable.
     pub fn validity(&self) -> Option<&[u8]> {
-        self.validity.as_deref()
+        self.validity_bytes.as_deref()
     }
 
     /// Returns whether a cell is null; false past the end.
     pub fn is_null(&self, cell: usize) -> bool {
-        self.validity.as_ref().and_then(|validity| validity.get(cell)) == Some(&0)
+        self.validity_bytes.as_ref().and_then(|bytes| bytes.get(cell)) == Some(&0)
     }
 
     /// Returns the bytes of one cell; `None` for null and past the end.

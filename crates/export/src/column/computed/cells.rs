@@ -33,23 +33,23 @@ pub struct Cells {
     /// The end offset of each cell, in bytes or, for lists, in elements. Empty for single values.
     pub(super) ends: Vec<u64>,
     /// One byte per cell, 0 for null.
-    pub(super) validity: Vec<u8>,
+    pub(super) validity_bytes: Vec<u8>,
     /// The end offset of each text in lists, in bytes.
     pub(super) element_ends: Vec<u64>,
     /// One byte per element of lists, 0 for null.
-    pub(super) element_validity: Vec<u8>,
+    pub(super) element_validity_bytes: Vec<u8>,
 }
 
 impl Cells {
     /// Creates no cells.
     pub fn new(kind: CellKind) -> Self {
-        let (values, ends, validity) = (Vec::new(), Vec::new(), Vec::new());
-        Cells { kind, values, ends, validity, element_ends: Vec::new(), element_validity: Vec::new() }
+        let (values, ends, validity_bytes) = (Vec::new(), Vec::new(), Vec::new());
+        Cells { kind, values, ends, validity_bytes, element_ends: Vec::new(), element_validity_bytes: Vec::new() }
     }
 
     /// Returns the number of cells.
     pub fn count(&self) -> u64 {
-        self.validity.len() as u64
+        self.validity_bytes.len() as u64
     }
 
     /// Appends a null.
@@ -58,7 +58,7 @@ impl Cells {
             CellKind::Value(size) => self.values.resize(self.values.len() + size as usize, 0),
             CellKind::Text | CellKind::Numbers(_) | CellKind::Texts => self.end_cell(),
         }
-        self.validity.push(0);
+        self.validity_bytes.push(0);
     }
 
     /// Appends a cell of these bytes: one value, or a text.
@@ -67,7 +67,7 @@ impl Cells {
         if self.kind == CellKind::Text {
             self.end_cell();
         }
-        self.validity.push(1);
+        self.validity_bytes.push(1);
     }
 
     /// Appends a text that `append` appends to the bytes of the others, or null if it returns `false`.
@@ -81,14 +81,14 @@ impl Cells {
             self.values.truncate(before);
         }
         self.end_cell();
-        self.validity.push(u8::from(is_there));
+        self.validity_bytes.push(u8::from(is_there));
         Ok(())
     }
 
     /// Appends a list.
     pub fn push_list<E: AsRef<[u8]>>(&mut self, elements: impl Iterator<Item = Option<E>>) {
         for element in elements {
-            self.element_validity.push(u8::from(element.is_some()));
+            self.element_validity_bytes.push(u8::from(element.is_some()));
             match (self.kind, element) {
                 (_, Some(element)) => self.values.extend_from_slice(element.as_ref()),
                 (CellKind::Numbers(size), None) => self.values.resize(self.values.len() + size as usize, 0),
@@ -99,13 +99,13 @@ impl Cells {
             }
         }
         self.end_cell();
-        self.validity.push(1);
+        self.validity_bytes.push(1);
     }
 
     fn end_cell(&mut self) {
         self.ends.push(match self.kind {
             CellKind::Value(_) | CellKind::Text => self.values.len() as u64,
-            CellKind::Numbers(_) | CellKind::Texts => self.element_validity.len() as u64,
+            CellKind::Numbers(_) | CellKind::Texts => self.element_validity_bytes.len() as u64,
         });
     }
 
@@ -115,13 +115,13 @@ impl Cells {
     }
 
     pub(super) fn size(&self) -> Size {
-        Size { bytes: self.values.len() as u64, elements: self.element_validity.len() as u64 }
+        Size { bytes: self.values.len() as u64, elements: self.element_validity_bytes.len() as u64 }
     }
 
     /// Returns the approximate memory in bytes.
     pub(super) fn memory(&self) -> usize {
         let numbers = self.ends.capacity() + self.element_ends.capacity();
-        let bytes = self.values.capacity() + self.validity.capacity() + self.element_validity.capacity();
+        let bytes = self.values.capacity() + self.validity_bytes.capacity() + self.element_validity_bytes.capacity();
         size_of::<Self>() + bytes + size_of::<u64>() * numbers
     }
 }
@@ -151,7 +151,7 @@ impl Cells {
             Arc::new([0].iter().chain(ends).flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>()).into()
         };
         let (shape, values) = (vec![self.count()], Arc::new(self.values));
-        let validity = Arc::new(self.element_validity);
+        let validity = Arc::new(self.element_validity_bytes);
         let column = match self.kind {
             CellKind::Value(_) => Column::fixed(field, shape, values),
             CellKind::Text => Column::variable(field, shape, values, offsets(&self.ends)),
@@ -164,6 +164,6 @@ impl Cells {
                 Column::variable(field, shape, values, offsets(&self.ends)).with_elements(elements)
             }
         };
-        column.with_validity(Arc::new(self.validity))
+        column.with_validity(Arc::new(self.validity_bytes))
     }
 }

@@ -86,8 +86,8 @@ impl PartOfColumn {
         let skipped = usize::try_from(skipped).map_err(|_| lost())?;
         let bytes = match self.part {
             ColumnPart::Values => &cells.values,
-            ColumnPart::Validity => &cells.validity,
-            ColumnPart::ElementValidity => &cells.element_validity,
+            ColumnPart::Validity => &cells.validity_bytes,
+            ColumnPart::ElementValidity => &cells.element_validity_bytes,
             ColumnPart::Offsets | ColumnPart::ElementOffsets => {
                 // The start of each cell is the end of the one before it.
                 let (ends, base) = match (self.part, cells.is_list()) {

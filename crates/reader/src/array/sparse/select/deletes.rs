@@ -185,7 +185,7 @@ impl<'a> FragmentCondition<'a> {
         };
         let (attribute, folder) = (&schema.attributes[number], array.folder());
         let (own, field) = (array.number(fragment), FragmentField::Attribute(number));
-        let valid = match attribute.nullable {
+        let validity_bytes = match attribute.nullable {
             false => None,
             true => {
                 let tiles = folder.tiles(own, field, FieldFile::Validity)?;
@@ -196,9 +196,9 @@ impl<'a> FragmentCondition<'a> {
             Some(size) if value.value().is_empty() && is_equality(value.operator) => {
                 // A comparison with a value of no bytes tests for null.
                 let wants_valid = value.operator == Operator::NotEqual;
-                let valid = valid.unwrap_or_else(|| vec![1; cells.count as usize]);
+                let bytes = validity_bytes.unwrap_or_else(|| vec![1; cells.count as usize]);
                 debug_assert!(size > 0);
-                return Ok(Some(valid.iter().map(|valid| (*valid != 0) == wants_valid).collect()));
+                return Ok(Some(bytes.iter().map(|byte| (*byte != 0) == wants_valid).collect()));
             }
             Some(size) => {
                 let tiles = folder.tiles(own, field, FieldFile::Data)?;
@@ -211,8 +211,8 @@ impl<'a> FragmentCondition<'a> {
             }
         };
         // A comparison with null is never true, so any comparison deletes the cells that are null.
-        if let Some(valid) = valid {
-            result.iter_mut().zip(valid).for_each(|(cell, valid)| *cell &= valid != 0);
+        if let Some(bytes) = validity_bytes {
+            result.iter_mut().zip(bytes).for_each(|(cell, byte)| *cell &= byte != 0);
         }
         Ok(Some(result))
     }
