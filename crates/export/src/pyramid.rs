@@ -247,8 +247,6 @@ fn channels(description: &Value) -> Vec<Channel> {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_format::datatype::Datatype;
-
     use super::*;
     use serde_json::json;
 
@@ -256,12 +254,7 @@ mod tests {
     fn pyramid(values: &[(&str, Value)]) -> Option<Pyramid> {
         let kind = ("dataset_type", "BIOIMG".to_owned());
         let all = values.iter().map(|(key, value)| (*key, value.to_string())).chain([kind]);
-        let metadatum = |(key, value): (&str, String)| Metadatum {
-            key: key.to_owned(),
-            datatype: Datatype::StringUtf8,
-            value: value.into_bytes(),
-        };
-        Pyramid::of(&all.map(metadatum).collect::<Vec<_>>())
+        Pyramid::of(&all.map(|(key, value)| Metadatum::text(key, value)).collect::<Vec<_>>())
     }
 
     fn levels() -> Value {
@@ -306,11 +299,7 @@ mod tests {
                 ("soma_level_small", "[3, 32, 48]".to_owned()),
                 ("soma_level_full", "[3, 64, 96]".to_owned()),
             ];
-            Pyramid::of(&all.map(|(key, value)| Metadatum {
-                key: key.to_owned(),
-                datatype: Datatype::StringUtf8,
-                value: value.into_bytes(),
-            }))
+            Pyramid::of(&all.map(|(key, value)| Metadatum::text(key, value)))
         };
         let found = image("[2, 1, 0]", &["x", "y"]).unwrap();
         let levels: Vec<_> = found.levels.iter().map(|level| (level.number, level.name.as_str())).collect();

@@ -392,6 +392,13 @@ pub struct Metadatum {
     pub value: Vec<u8>,
 }
 
+impl Metadatum {
+    /// Creates a key whose value is a text.
+    pub fn text(key: impl Into<String>, text: impl Into<String>) -> Self {
+        Metadatum { key: key.into(), datatype: Datatype::StringUtf8, value: text.into().into_bytes() }
+    }
+}
+
 /// Additional coordinates along one axis, besides those by which cells are looked up.
 #[derive(Clone)]
 pub struct AuxiliaryCoordinates<C> {

@@ -139,12 +139,7 @@ mod tests {
     use crate::Labels;
 
     fn frame(pairs: &[(&str, &str)]) -> PandasFrame {
-        let metadatum = |(key, value): &(&str, &str)| Metadatum {
-            key: (*key).into(),
-            datatype: Datatype::StringUtf8,
-            value: value.as_bytes().to_vec(),
-        };
-        PandasFrame::of(&pairs.iter().map(metadatum).collect::<Vec<_>>())
+        PandasFrame::of(&pairs.iter().map(|(key, value)| Metadatum::text(*key, *value)).collect::<Vec<_>>())
     }
 
     fn metadata(frame: &PandasFrame, fields: &[Field]) -> Value {

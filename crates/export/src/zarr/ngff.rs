@@ -111,8 +111,6 @@ fn channel(channel: &Channel) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_format::datatype::Datatype;
-
     use super::*;
     use crate::column::Metadatum;
 
@@ -126,12 +124,7 @@ mod tests {
             ("metadata", channels.to_string()),
             ("original_metadata", json!({"ome_metadata": xml}).to_string()),
         ];
-        let metadata = all.map(|(key, value)| Metadatum {
-            key: key.to_owned(),
-            datatype: Datatype::StringUtf8,
-            value: value.into_bytes(),
-        });
-        ome(&Pyramid::of(&metadata).unwrap())
+        ome(&Pyramid::of(&all.map(|(key, value)| Metadatum::text(key, value))).unwrap())
     }
 
     #[test]

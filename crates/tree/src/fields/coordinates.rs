@@ -297,7 +297,8 @@ impl EarthDirection {
             EarthDirection::North => ("latitude", "degrees_north", "Y"),
             EarthDirection::East => ("longitude", "degrees_east", "X"),
         };
-        vec![note("standard_name", name), note("units", units), note("axis", axis)]
+        let notes = [("standard_name", name), ("units", units), ("axis", axis)];
+        notes.map(|(key, text)| Metadatum::text(key, text)).to_vec()
     }
 
     /// Returns the values of a label, if they are degrees in range and distinct.
@@ -321,10 +322,6 @@ impl EarthDirection {
     }
 }
 
-fn note(key: &str, value: &str) -> Metadatum {
-    Metadatum { key: key.to_owned(), datatype: Datatype::StringUtf8, value: value.as_bytes().to_vec() }
-}
-
 /// Returns the CF attributes of the coordinates, from the metadata of the label's array.
 fn notes_of_array(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
     let axis = match kind {
@@ -341,8 +338,8 @@ fn notes_of_array(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
     };
     let unit = meta::for_formats(metadata).into_iter().find(|metadatum| metadatum.key == UNIT);
     let said = [
-        axis.map(|axis| note("axis", axis)),
-        positive.map(|positive| note("positive", positive)),
+        axis.map(|axis| Metadatum::text("axis", axis)),
+        positive.map(|positive| Metadatum::text("positive", positive)),
         unit.and_then(|unit| unit_of(&unit)),
     ];
     said.into_iter().flatten().collect()

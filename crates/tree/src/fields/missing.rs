@@ -58,7 +58,7 @@ fn no_data(fields: &FieldFolder, attribute: usize, field: &mut Field) -> Result<
     if !is_free {
         let fill = number::text(field.datatype, &fill).unwrap_or_default();
         let remark = format!("cells that were never written hold {fill}, and so may others");
-        field.notes.push(remarked(&remark));
+        field.notes.push(Metadatum::text("comment", remark));
     }
     Ok(is_free.then_some(fill))
 }
@@ -92,11 +92,6 @@ fn null(fields: &FieldFolder, attribute: usize, field: &Field) -> Result<Option<
 fn is_default(datatype: Datatype, fill: &[u8]) -> bool {
     fill == datatype.default_fill()
         || datatype.kind() == Kind::Float && number::text(datatype, fill).as_deref() == Some("nan")
-}
-
-/// Creates a comment on a field.
-fn remarked(remark: &str) -> Metadatum {
-    Metadatum { key: "comment".into(), datatype: Datatype::StringUtf8, value: remark.as_bytes().to_vec() }
 }
 
 /// Converts a number in the metadata to a value of the type; `None` if it is not one.

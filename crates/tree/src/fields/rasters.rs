@@ -148,11 +148,6 @@ impl<'a> Rasters<'a> {
         field.no_data = field.no_data.or_else(|| missing::parsed(field.datatype, &gdal?));
         let numbers: Vec<&str> = bands.bands.iter().map(|band| band.no_data.as_deref().unwrap_or("none")).collect();
         let differ = numbers.iter().any(|number| *number != numbers[0]);
-        let text = |key: &str, text: String| Metadatum {
-            key: key.to_owned(),
-            datatype: Datatype::StringUtf8,
-            value: text.into_bytes(),
-        };
         let double = |key: &str, value: f64| Metadatum {
             key: key.to_owned(),
             datatype: Datatype::Float64,
@@ -160,15 +155,15 @@ impl<'a> Rasters<'a> {
         };
         let descriptions: Vec<String> = bands.bands.iter().filter_map(|band| band.description.clone()).collect();
         let said = [
-            bands.shared(|band| band.unit.clone()).map(|unit| text("units", unit)),
+            bands.shared(|band| band.unit.clone()).map(|unit| Metadatum::text("units", unit)),
             bands.shared(|band| band.scale).map(|scale| double("scale_factor", scale)),
             bands.shared(|band| band.offset).map(|offset| double("add_offset", offset)),
             match descriptions.len() {
                 0 => None,
-                1 if bands.bands.len() == 1 => Some(text("long_name", descriptions.concat())),
-                _ => Some(text("band_names", descriptions.join(", "))),
+                1 if bands.bands.len() == 1 => Some(Metadatum::text("long_name", descriptions.concat())),
+                _ => Some(Metadatum::text("band_names", descriptions.join(", "))),
             },
-            differ.then(|| text("band_no_data", numbers.join(", "))),
+            differ.then(|| Metadatum::text("band_no_data", numbers.join(", "))),
         ];
         for note in said.into_iter().flatten() {
             // The array's own metadata take precedence.

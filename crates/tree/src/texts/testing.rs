@@ -93,11 +93,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         ]),
         not_listed: Arc::new(vec![("data.i64.hdr".to_owned(), "ENVI has no dates".to_owned())]),
         enumerations: vec![Arc::new(labels)],
-        metadata: vec![Metadatum {
-            key: "title".to_owned(),
-            datatype: Datatype::StringUtf8,
-            value: b"Air \"temperature\"\n".to_vec(),
-        }],
+        metadata: vec![Metadatum::text("title", "Air \"temperature\"\n")],
         warnings: Vec::new(),
         has_slices: true,
         has_history: true,

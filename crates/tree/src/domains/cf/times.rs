@@ -106,12 +106,7 @@ mod tests {
     use super::*;
 
     fn units(units: &str, calendar: &str) -> Option<TimeUnits> {
-        let note = |key: &str, value: &str| Metadatum {
-            key: key.into(),
-            datatype: Datatype::StringUtf8,
-            value: value.as_bytes().to_vec(),
-        };
-        TimeUnits::of(&[note("units", units), note("calendar", calendar)])
+        TimeUnits::of(&[Metadatum::text("units", units), Metadatum::text("calendar", calendar)])
     }
 
     fn date(calendar: &str, text: &str) -> i64 {
