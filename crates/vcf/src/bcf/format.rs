@@ -13,9 +13,26 @@ const MAX_RECORD: usize = 1 << 28;
 /// The characters that VCF does not allow in a text of a sample.
 const ENDS: &[u8] = b":";
 
-/// Makes the vectors of a field for all samples, which have one length.
+/// A FORMAT field of a record, for all samples.
+pub(super) struct FieldOfSamples<'a> {
+    pub samples: &'a dyn SampleFields,
+    /// The number of the field in the record.
+    pub number: usize,
+    /// The number of samples.
+    pub count: usize,
+}
+
+/// Makes the vectors of a field for all samples, which have one length. The memory is used again for other fields.
 #[derive(Default)]
 pub(super) struct Vectors {
+    memory: SampleValues,
+    integers: Vec<i32>,
+    floats: Vec<u32>,
+}
+
+/// Memory for the values of all samples.
+#[derive(Default)]
+struct SampleValues {
     /// The end of each sample's values before they are padded.
     ends: Vec<usize>,
     /// Memory for texts.
@@ -23,74 +40,47 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// Appends integers: the values of a field for `count` samples. `integers` is memory to be used again.
+    /// Appends integers.
     ///
     /// # Errors
     /// Fails for values that are not integers, and for records that are too long.
-    pub(super) fn append_integers(
-        &mut self,
-        samples: &dyn SampleFields,
-        field: usize,
-        count: usize,
-        integers: &mut Vec<i32>,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub(super) fn append_integers(&mut self, field: &FieldOfSamples<'_>, out: &mut Vec<u8>) -> Result<()> {
         let push = or_missing(push_integers, MISSING_INTEGER);
-        let length = self.fill((samples, field, count), INTEGER_END, integers, push, out.len())?;
-        typed::append_integers(length, integers, out);
+        let length = self.memory.fill(field, INTEGER_END, &mut self.integers, push, out.len())?;
+        typed::append_integers(length, &self.integers, out);
         Ok(())
     }
 
-    /// Like [`Vectors::append_integers`], for floats.
+    /// Appends floats.
     ///
     /// # Errors
     /// Fails for values that are not numbers, and for records that are too long.
-    pub(super) fn append_floats(
-        &mut self,
-        samples: &dyn SampleFields,
-        field: usize,
-        count: usize,
-        floats: &mut Vec<u32>,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
+    pub(super) fn append_floats(&mut self, field: &FieldOfSamples<'_>, out: &mut Vec<u8>) -> Result<()> {
         let push = or_missing(push_floats, MISSING_FLOAT);
-        let length = self.fill((samples, field, count), FLOAT_END, floats, push, out.len())?;
-        typed::append_floats(length, floats, out);
+        let length = self.memory.fill(field, FLOAT_END, &mut self.floats, push, out.len())?;
+        typed::append_floats(length, &self.floats, out);
         Ok(())
     }
 
-    /// Like [`Vectors::append_integers`], for genotypes.
+    /// Appends genotypes.
     ///
     /// # Errors
     /// Fails for what is no genotype, and for records that are too long.
-    pub(super) fn append_genotypes(
-        &mut self,
-        samples: &dyn SampleFields,
-        field: usize,
-        count: usize,
-        integers: &mut Vec<i32>,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let length = self.fill((samples, field, count), INTEGER_END, integers, push_genotype, out.len())?;
-        typed::append_integers(length, integers, out);
+    pub(super) fn append_genotypes(&mut self, field: &FieldOfSamples<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let length = self.memory.fill(field, INTEGER_END, &mut self.integers, push_genotype, out.len())?;
+        typed::append_integers(length, &self.integers, out);
         Ok(())
     }
 
-    /// Like [`Vectors::append_integers`], for texts.
+    /// Appends texts.
     ///
     /// # Errors
     /// Fails for texts that VCF does not allow, and for records that are too long.
-    pub(super) fn append_texts(
-        &mut self,
-        samples: &dyn SampleFields,
-        field: usize,
-        count: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let Vectors { ends, text } = self;
+    pub(super) fn append_texts(&mut self, field: &FieldOfSamples<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let SampleValues { ends, text } = &mut self.memory;
         ends.clear();
         text.clear();
-        samples.for_each_value(field, &mut |value| {
+        field.samples.for_each_value(field.number, &mut |value| {
             if !value.append(ENDS, text)? {
                 text.extend_from_slice(MISSING);
             }
@@ -99,37 +89,39 @@ impl Vectors {
         })?;
         let starts = || [0].into_iter().chain(ends.iter().copied());
         let longest = starts().zip(&*ends).map(|(start, end)| end - start).max().unwrap_or(0);
-        check_count(ends, count)?;
-        check_size(longest, count, out.len())?;
+        check_count(ends, field.count)?;
+        check_size(longest, field.count, out.len())?;
         let texts = starts().zip(&*ends).map(|(start, end)| text.get(start..*end).unwrap_or_default());
         typed::append_texts(longest, texts, out);
         Ok(())
     }
+}
 
+impl SampleValues {
     /// Replaces `all` by the vectors of all samples, of 4-byte values, and returns their common length; shorter ones are
     /// padded with `end`. `push` appends the values of a sample. `before` is the size of the fields before.
     fn fill<T: Copy>(
         &mut self,
-        (samples, field, count): (&dyn SampleFields, usize, usize),
+        field: &FieldOfSamples<'_>,
         end: T,
         all: &mut Vec<T>,
         push: impl Fn(&LineValue<'_>, &mut Vec<T>, &mut Vec<u8>) -> Result<()>,
         before: usize,
     ) -> Result<usize> {
-        let Vectors { ends, text } = self;
+        let SampleValues { ends, text } = self;
         all.clear();
         ends.clear();
         let mut longest = 0;
-        samples.for_each_value(field, &mut |value| {
+        field.samples.for_each_value(field.number, &mut |value| {
             let start = all.len();
             push(value, all, text)?;
             longest = longest.max(all.len() - start);
             ends.push(all.len());
             Ok(())
         })?;
-        check_count(ends, count)?;
-        check_size(longest.saturating_mul(4), count, before)?;
-        let length = longest.saturating_mul(count);
+        check_count(ends, field.count)?;
+        check_size(longest.saturating_mul(4), field.count, before)?;
+        let length = longest.saturating_mul(field.count);
         if all.len() < length {
             all.resize(length, end);
             // From the last one on, because each moves to a later place or stays.
@@ -184,29 +176,35 @@ mod tests {
         TextFields { names: vec![b"A"], columns: texts.iter().map(|text| vec![*text]).collect() }
     }
 
+    fn field<'a>(samples: &'a TextFields<'_>, count: usize) -> FieldOfSamples<'a> {
+        FieldOfSamples { samples, number: 0, count }
+    }
+
     #[test]
     fn vectors_have_the_length_of_the_longest() {
-        let (mut vectors, mut integers, mut floats, mut out) = (Vectors::default(), vec![7], vec![7], Vec::new());
-        vectors.append_integers(&samples(&[b"1,2", b".", b"3"]), 0, 3, &mut integers, &mut out).unwrap();
+        let mut vectors = Vectors { integers: vec![7], floats: vec![7], ..Vectors::default() };
+        let mut out = Vec::new();
+        vectors.append_integers(&field(&samples(&[b"1,2", b".", b"3"]), 3), &mut out).unwrap();
         assert_eq!(out, [0x21, 1, 2, 0x80, 0x81, 3, 0x81]);
         out.clear();
-        vectors.append_genotypes(&samples(&[b"0|1", b"1"]), 0, 2, &mut integers, &mut out).unwrap();
+        vectors.append_genotypes(&field(&samples(&[b"0|1", b"1"]), 2), &mut out).unwrap();
         assert_eq!(out, [0x21, 2, 5, 4, 0x81]);
         out.clear();
-        vectors.append_texts(&samples(&[b"ab", b"."]), 0, 2, &mut out).unwrap();
+        vectors.append_texts(&field(&samples(&[b"ab", b"."]), 2), &mut out).unwrap();
         assert_eq!(out, [0x27, b'a', b'b', b'.', 0]);
         out.clear();
-        vectors.append_floats(&samples(&[b".", b"1.5,2"]), 0, 2, &mut floats, &mut out).unwrap();
+        vectors.append_floats(&field(&samples(&[b".", b"1.5,2"]), 2), &mut out).unwrap();
         assert_eq!(out[..9], [0x25, 1, 0, 0x80, 0x7f, 2, 0, 0x80, 0x7f]);
         out.clear();
         let of_four = samples(&[b".", b"1", b"4,5,6", b"2,3"]);
-        vectors.append_integers(&of_four, 0, 4, &mut integers, &mut out).unwrap();
+        vectors.append_integers(&field(&of_four, 4), &mut out).unwrap();
         assert_eq!(out, [0x31, 0x80, 0x81, 0x81, 1, 0x81, 0x81, 4, 5, 6, 2, 3, 0x81]);
         for wrong in [samples(&[b"1", b"x"]), samples(&[b"1/2", b"1"]), samples(&[b"1"])] {
-            assert!(vectors.append_integers(&wrong, 0, 2, &mut integers, &mut out).is_err());
+            assert!(vectors.append_integers(&field(&wrong, 2), &mut out).is_err());
         }
         let long = "x".repeat(MAX_RECORD / 2);
-        let error = vectors.append_texts(&samples(&[long.as_bytes(), b".", b"."]), 0, 3, &mut Vec::new()).unwrap_err();
+        let error =
+            vectors.append_texts(&field(&samples(&[long.as_bytes(), b".", b"."]), 3), &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains("402653"));
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 
 use tilefs_format::error::{Error, Locate, Result};
 
-use super::format::Vectors;
+use super::format::{FieldOfSamples, Vectors};
 use super::typed::{append_floats, append_integers, append_nothing, append_texts};
 use super::value::{canonical_float, push_floats, push_integers};
 use super::{BcfHeader, BcfValueType};
@@ -163,12 +163,12 @@ impl<'h> BcfRecords<'h> {
         let (header, out) = (self.header, &mut self.parts.of_samples);
         let (number, kind) = self.format.get(field, name, || header.format(name))?;
         append_number(number, out);
-        let (vectors, count) = (&mut self.vectors, header.samples());
+        let field = FieldOfSamples { samples, number: field, count: header.samples() };
         match (name, kind) {
-            (GENOTYPE, _) => vectors.append_genotypes(samples, field, count, &mut self.integers, out),
-            (_, BcfValueType::Integer) => vectors.append_integers(samples, field, count, &mut self.integers, out),
-            (_, BcfValueType::Float) => vectors.append_floats(samples, field, count, &mut self.floats, out),
-            (_, BcfValueType::Text | BcfValueType::Flag) => vectors.append_texts(samples, field, count, out),
+            (GENOTYPE, _) => self.vectors.append_genotypes(&field, out),
+            (_, BcfValueType::Integer) => self.vectors.append_integers(&field, out),
+            (_, BcfValueType::Float) => self.vectors.append_floats(&field, out),
+            (_, BcfValueType::Text | BcfValueType::Flag) => self.vectors.append_texts(&field, out),
         }
     }
 }
