@@ -5,7 +5,7 @@ use std::time::Duration;
 use tilefs_threads::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Whether a session ended well, or why its connection broke.
-pub type SessionResult = std::result::Result<(), String>;
+type SessionResult = std::result::Result<(), String>;
 
 /// The result of a session, set when its threads end.
 #[derive(Default)]

@@ -37,7 +37,7 @@ pub struct GenericTileHeader {
 
 impl GenericTileHeader {
     /// Bytes of the fields before the pipeline.
-    pub const FIXED_SIZE: usize = 34;
+    const FIXED_SIZE: usize = 34;
 
     /// The longest header. A read of this many bytes, or to the end of the file, contains the whole header.
     pub const MAX_SIZE: usize = Self::FIXED_SIZE + 222;

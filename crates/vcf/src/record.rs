@@ -236,7 +236,7 @@ pub(super) fn filter_numbers(stored: &[u8]) -> Result<impl Iterator<Item = u32>>
 }
 
 /// Returns a text without the NUL that ends it.
-pub(super) fn one_text<'a>(stored: &'a [u8], ends: &[u8]) -> Result<&'a [u8]> {
+fn one_text<'a>(stored: &'a [u8], ends: &[u8]) -> Result<&'a [u8]> {
     let text = stored.strip_suffix(b"\0").ok_or_else(|| Error::damaged("a text that does not end"))?;
     check_text(text, ends, "a text")
 }

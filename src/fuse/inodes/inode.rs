@@ -196,7 +196,7 @@ pub struct ChangeTimes {
 
 impl ChangeTimes {
     /// Returns the last refresh at which the data of a source may have changed.
-    pub(super) fn last_change_of(&self, source: u64) -> u64 {
+    fn last_change_of(&self, source: u64) -> u64 {
         self.of_sources.get(&source).copied().unwrap_or(self.of_all)
     }
 

@@ -41,7 +41,7 @@ pub fn at(mountpoint: &Path) -> Option<Mounted> {
 }
 
 /// Like [`at`], in a given table.
-pub fn topmost<'a>(table: &'a [Mounted], mountpoint: &Path) -> Option<&'a Mounted> {
+fn topmost<'a>(table: &'a [Mounted], mountpoint: &Path) -> Option<&'a Mounted> {
     table.iter().rfind(|mounted| mounted.mountpoint == mountpoint && mounted.kind != "autofs")
 }
 

@@ -92,7 +92,7 @@ impl Members {
     }
 
     /// Returns whether there are so few members that files are looked up.
-    pub fn are_few(&self) -> bool {
+    fn are_few(&self) -> bool {
         self.with_facts
     }
 

@@ -13,7 +13,7 @@ pub const ALIGNMENT: u64 = 64;
 pub const MAGIC: [u8; 8] = *b"ARROW1\0\0";
 
 /// The marker after the last message.
-pub const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// The MetadataVersion that Arrow 1.0 and later write.
 const VERSION_5: TableField = TableField::I16(4);

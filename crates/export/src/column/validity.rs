@@ -52,7 +52,7 @@ impl Validity {
     }
 
     /// Marks the cells of a column of single values that have other bytes than these, and are not null.
-    pub fn of_other_than(column: &Column, missing: &[u8]) -> Self {
+    fn of_other_than(column: &Column, missing: &[u8]) -> Self {
         Self::new(column, Missing::This(missing.to_vec()))
     }
 

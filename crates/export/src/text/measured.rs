@@ -15,7 +15,7 @@ use crate::content::{Content, read_head};
 const SPACING: u64 = 32 << 10;
 
 /// Maximum number of checkpoints, of 32 bytes each; beyond it, they are spaced farther apart.
-pub(super) const MAX_CHECKPOINTS: usize = 1 << 18;
+const MAX_CHECKPOINTS: usize = 1 << 18;
 
 /// Rows that one thread measures at a time.
 const ROWS_AT_A_TIME: u64 = 64 << 10;

@@ -50,7 +50,7 @@ impl Content for TextLines {
             }
             writer.lay_out(self, row, count, place)?;
             writer.write(self, row)?;
-            let at_end = writer.reaches_end();
+            let at_end = writer.at_end;
             // The next read begins in this row of the last batch.
             (row, place) = writer.next(row);
             if at_end {
@@ -71,6 +71,7 @@ pub struct RowWriter<'a> {
     places: Vec<u64>,
     /// The row that contains the character after the requested ones, counted from the first, and its position.
     after: (u64, u64),
+    /// Whether the current rows are the last that the read requests.
     at_end: bool,
     /// For each column, the number of the first element of each row, and of the row after.
     elements: Vec<Vec<u64>>,
@@ -98,7 +99,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Computes the positions of `count` rows from `first`, which is at `place`, and keeps those of requested rows.
-    pub fn lay_out(&mut self, rows: &TextLines, first: u64, count: u64, place: u64) -> Result<()> {
+    fn lay_out(&mut self, rows: &TextLines, first: u64, count: u64, place: u64) -> Result<()> {
         self.elements.resize_with(rows.columns.len(), Vec::new);
         self.places.clear();
         self.places.extend((0..=count).map(|row| rows.header.len() as u64 + (first + row) * rows.fixed));
@@ -119,11 +120,6 @@ impl<'a> RowWriter<'a> {
         self.at_end = self.places[seen] >= end;
         self.after = (next as u64, self.places[next]);
         Ok(())
-    }
-
-    /// Returns whether the current rows are the last that the read requests.
-    pub fn reaches_end(&self) -> bool {
-        self.at_end
     }
 
     /// Returns the row that contains the character after the requested part of the batch, and its position.

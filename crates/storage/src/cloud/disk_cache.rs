@@ -26,7 +26,7 @@ const SUFFIX: &str = ".tilefs-cache";
 pub const BLOCK: u64 = 64 << 10;
 
 /// Blocks per segment file.
-pub const SEGMENT_BLOCKS: u64 = 64;
+const SEGMENT_BLOCKS: u64 = 64;
 
 /// Size of a file's header: layout, identity of the object, and checksums. Blocks follow it.
 const HEADER: u64 = 4096;

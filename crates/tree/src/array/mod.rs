@@ -43,7 +43,7 @@ use crate::views::labels;
 use crate::wording::size::{dense_text, rows_text, sparse_text};
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
-pub const BY_ROW: &str = "by-row";
+const BY_ROW: &str = "by-row";
 
 /// Returns the files of a whole array.
 ///

@@ -310,7 +310,7 @@ impl<'a> Rasters<'a> {
     }
 
     /// Returns the axes of rows and columns, and the shown part of each, if that is one run.
-    pub fn rows_and_columns(&self) -> Option<([usize; 2], [&AxisRange; 2])> {
+    fn rows_and_columns(&self) -> Option<([usize; 2], [&AxisRange; 2])> {
         let axes = self.fields.subarray.selection()?.axes();
         let found = line_and_sample_axes(axes.len(), self.band_axis)?;
         let [Some(rows), Some(columns)] = found.map(|axis| match axes.get(axis)?.ranges() {

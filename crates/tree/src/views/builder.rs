@@ -107,7 +107,7 @@ impl FolderBuilder {
         self
     }
 
-    pub fn into_notes(self) -> Vec<FileNote> {
+    fn into_notes(self) -> Vec<FileNote> {
         self.notes
     }
 

@@ -34,7 +34,7 @@ pub const ZARR: &str = "zarr";
 pub const ZARR2: &str = "zarr2";
 
 /// The name under which a group records why it is not annotated data.
-pub const ANNOTATED: &str = "AnnData";
+const ANNOTATED: &str = "AnnData";
 
 /// The name under which a group records why adjacent samples have no axis of their own.
 const CHANNELS: &str = "channels";

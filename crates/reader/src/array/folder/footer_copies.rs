@@ -87,7 +87,7 @@ fn is_copy(folder: &ArrayFolder, number: usize, footer: &[u8]) -> Result<()> {
 /// Reads the copies of the footers of some fragments, given by their numbers, and passes each number with its footer to
 /// `visit`, from several threads. The first copy of a footer counts. Errors in a file are only logged. Memory: some
 /// hundred bytes per requested fragment, and a batch of footers.
-pub(crate) fn read_copies(folder: &ArrayFolder, numbers: &[usize], visit: impl Fn(usize, &[u8]) + Send + Sync) {
+fn read_copies(folder: &ArrayFolder, numbers: &[usize], visit: impl Fn(usize, &[u8]) + Send + Sync) {
     let files = folder.directory().consolidated_metadata(&*folder.context.storage).unwrap_or_else(|error| {
         log::info!("{}", error.in_array(folder.path()));
         Vec::new()
@@ -189,7 +189,7 @@ impl ArrayFolder {
     }
 
     /// Returns the facts in a copy of a fragment's footer, if the copy can be used.
-    pub(crate) fn outline_of_copy(&self, entry: &FragmentEntry, footer: &[u8]) -> Option<Outline> {
+    fn outline_of_copy(&self, entry: &FragmentEntry, footer: &[u8]) -> Option<Outline> {
         let version = entry.times.version;
         if version < MIN_COPIED_VERSION {
             return None;

@@ -41,7 +41,7 @@ pub const MEASUREMENT: &str = "SOMAMeasurement";
 pub const OBSERVATIONS: &str = "obs";
 
 /// The group of an experiment's measurements.
-pub const MEASUREMENTS: &str = "ms";
+const MEASUREMENTS: &str = "ms";
 
 /// The collection of unstructured data of a measurement.
 const UNSTRUCTURED: &str = "uns";
@@ -262,7 +262,7 @@ fn explained(
 }
 
 /// Returns the name of the only measurement besides `raw`, or the reason why there is none.
-pub fn only_measurement(experiment: &OpenedGroup) -> Result<FormatResult<String>> {
+fn only_measurement(experiment: &OpenedGroup) -> Result<FormatResult<String>> {
     let names = measurement_names(experiment)?;
     if names.is_empty() {
         return Ok(Err(Unrepresentable::new(format!("there is nothing in a group {MEASUREMENTS}"))));

@@ -38,7 +38,7 @@ use crate::views::zarr::group_folder;
 pub const SPATIALDATA: &str = "spatialdata";
 
 /// The collection of an experiment's scenes.
-pub const SCENES: &str = "spatial";
+const SCENES: &str = "spatial";
 
 /// The file that describes a Zarr group.
 const DESCRIPTION: &str = "zarr.json";

@@ -46,7 +46,7 @@ const FAM: &str = ".fam";
 const EVERYTHING: &str = "all";
 
 /// The file with the names of all samples, one per line.
-pub const SAMPLES: &str = "samples.txt";
+const SAMPLES: &str = "samples.txt";
 
 /// The prefix of the name of a folder of chosen samples.
 const CHOSEN: &str = "samples=";

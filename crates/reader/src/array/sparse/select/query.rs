@@ -132,7 +132,7 @@ impl Query {
 
     /// Returns whether a fragment's writer compared coordinates as this reader does, so that its boxes contain its
     /// cells.
-    pub fn has_reliable_box(&self, fragment: usize) -> Result<bool> {
+    fn has_reliable_box(&self, fragment: usize) -> Result<bool> {
         let version = self.array.sorting_version(fragment)?;
         Ok(version >= ORDERED_SINCE || writers_agree(&self.plan, version))
     }
