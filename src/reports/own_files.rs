@@ -12,7 +12,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::statistics::{self, Statistic};
 
 use super::recent_errors::RecentErrors;
-use tilefs_tree::{Entry, EntryKind, File, Folder, Node};
+use tilefs_tree::{Entry, File, Folder, Node};
 
 /// Name of the folder.
 const OWN_FOLDER: &str = ".tilefs";
@@ -106,7 +106,7 @@ impl Folder for OwnFolder {
 
     fn list(&self) -> Result<Vec<Entry>> {
         let own = FILES.iter().map(|(name, _)| *name).chain([ERRORS]);
-        let mut entries: Vec<Entry> = own.map(|name| Entry { name: name.to_owned(), kind: EntryKind::File }).collect();
+        let mut entries: Vec<Entry> = own.map(Entry::file).collect();
         if let Some(folder) = &self.of_tree {
             entries.extend(folder.list()?);
         }

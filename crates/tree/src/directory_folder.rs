@@ -15,7 +15,7 @@ use crate::group::GroupFolder;
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::quoting::{heading, in_line, list_of_folders};
-use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::node::{Entry, Folder, Node};
 use crate::objects::directory::{Directory, Inside, NamedFolders};
 use crate::objects::open_folder;
 use crate::objects::opened_later::{OpenedLater, source_of};
@@ -83,9 +83,7 @@ impl Folder for DirectoryFolder {
 
     fn list(&self) -> Result<Vec<Entry>> {
         let folders = self.folders()?;
-        let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
-        let entry = |name: &String| Entry { name: name.clone(), kind: EntryKind::Folder };
-        Ok([readme].into_iter().chain(folders.names.iter().map(entry)).collect())
+        Ok([Entry::file(README)].into_iter().chain(folders.names.iter().map(Entry::folder)).collect())
     }
 
     fn known_paths(&self) -> Vec<String> {

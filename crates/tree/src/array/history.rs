@@ -16,7 +16,7 @@ use tilefs_reader::lru_cache::LruCache;
 use tilefs_select::time;
 use tilefs_threads::cancellation;
 
-use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::node::{Entry, Folder, Node};
 
 /// Its name in the folders of arrays and groups.
 pub const HISTORY: &str = ".history";
@@ -104,7 +104,7 @@ impl Folder for History {
     fn list(&self) -> Result<Vec<Entry>> {
         let times = (self.commit_times)()?;
         let within = times.into_iter().filter(|time| (self.window.start..=self.window.end).contains(time));
-        Ok(within.map(|time| Entry { name: time::basic(time), kind: EntryKind::Folder }).collect())
+        Ok(within.map(|time| Entry::folder(time::basic(time))).collect())
     }
 
     fn modified(&self) -> SystemTime {

@@ -9,7 +9,7 @@ use tilefs_select::{Addressing, SelectionError};
 use crate::array::explain::FieldFolderKind;
 use crate::fields::FieldFolder;
 use crate::node::lazy::FixedFolder;
-use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::node::{Entry, Folder, Node};
 
 /// Every selection of an array, by its name. Lists only named selections that select something here: those given for a
 /// group need not fit all of its arrays.
@@ -68,7 +68,7 @@ impl Folder for SliceFolder {
 
     fn list(&self) -> Result<Vec<Entry>> {
         let named = self.named.iter().filter(|(_, selection)| self.whole.subarray.select(selection, self.by).is_ok());
-        Ok(named.map(|(name, _)| Entry { name: name.clone(), kind: EntryKind::Folder }).collect())
+        Ok(named.map(|(name, _)| Entry::folder(name)).collect())
     }
 
     fn modified(&self) -> SystemTime {

@@ -29,7 +29,7 @@ use crate::fields::xattrs;
 use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
 use crate::objects::opened_later::{OpenedLater, source_of};
@@ -224,16 +224,14 @@ impl Folder for GroupFolder {
     fn list(&self) -> Result<Vec<Entry>> {
         let members = self.members()?;
         let names = members.names.iter().flatten().map(String::as_str);
-        let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
-        let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
         let zarr = ZARR_VIEW.is_shown(&self.options.shown).then_some(ZARR);
         let mut views = Vec::new();
         for domain in &*self.domains {
             // A member of that name hides the view.
             views.extend(domain.listed()?.into_iter().filter(|view| names.clone().all(|member| member != *view)));
         }
-        let shown = zarr.into_iter().chain(views);
-        Ok([readme].into_iter().chain([ABOUT].into_iter().chain(shown).chain(names).map(entry)).collect())
+        let folders = [ABOUT].into_iter().chain(zarr).chain(views).chain(names);
+        Ok([Entry::file(README)].into_iter().chain(folders.map(Entry::folder)).collect())
     }
 
     fn known_paths(&self) -> Vec<String> {

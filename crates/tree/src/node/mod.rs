@@ -126,6 +126,16 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
+impl Entry {
+    pub fn folder(name: impl Into<String>) -> Self {
+        Entry { name: name.into(), kind: EntryKind::Folder }
+    }
+
+    pub fn file(name: impl Into<String>) -> Self {
+        Entry { name: name.into(), kind: EntryKind::File }
+    }
+}
+
 /// A folder of the tree.
 pub trait Folder: Send + Sync {
     /// Returns the node of a name, listed or not; `None` if there is no such name.

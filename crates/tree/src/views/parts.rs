@@ -15,7 +15,7 @@ use crate::cells::{MAX_PART_ROWS, Subarray};
 use crate::fields::FieldFolder;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
-use crate::node::{Entry, EntryKind, Folder, NODE, Node};
+use crate::node::{Entry, Folder, NODE, Node};
 
 /// The name of the folder.
 pub const PARTS: &str = "parts";
@@ -86,7 +86,7 @@ impl Folder for PartsFolder {
 
     fn list(&self) -> Result<Vec<Entry>> {
         let Some((ending, _)) = self.formats.first() else { return Ok(Vec::new()) };
-        let entry = |first: &u64| Entry { name: part_name(*first, ending), kind: EntryKind::File };
+        let entry = |first: &u64| Entry::file(part_name(*first, ending));
         Ok(self.starts()?.iter().map(entry).collect())
     }
 

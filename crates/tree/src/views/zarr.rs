@@ -175,7 +175,7 @@ impl Folder for ZarrOfTable {
             return Ok(Vec::new());
         }
         let members = self.outline(rows)?.members;
-        let members = members.into_iter().map(|(name, _)| Entry { name, kind: EntryKind::Folder });
+        let members = members.into_iter().map(|(name, _)| Entry::folder(name));
         Ok(files_of_group(self.version).chain(members).collect())
     }
 
@@ -292,7 +292,7 @@ fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
 
 /// Lists the files that describe a group.
 fn files_of_group(version: ZarrVersion) -> impl Iterator<Item = Entry> {
-    version.files_of_group().iter().map(|&name| Entry { name: name.to_owned(), kind: EntryKind::File })
+    version.files_of_group().iter().map(|&name| Entry::file(name))
 }
 
 /// Returns the folder of a group, with everything in it.

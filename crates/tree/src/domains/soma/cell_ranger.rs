@@ -33,7 +33,7 @@ use crate::fields::columns::labelled_column_of;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::shown::ShownViews;
-use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::node::{Entry, Folder, Node};
 use crate::views::tables::measured;
 
 /// The name of the folder.
@@ -93,8 +93,7 @@ impl Folder for CellRangerFolders {
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        let entry = |name| Entry { name, kind: EntryKind::Folder };
-        Ok(measurement_names(&self.experiment)?.into_iter().map(entry).collect())
+        Ok(measurement_names(&self.experiment)?.into_iter().map(Entry::folder).collect())
     }
 
     fn modified(&self) -> SystemTime {

@@ -27,7 +27,7 @@ use crate::domains::soma::cut::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
 use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
 use crate::node::lazy::LazyFolder;
-use crate::node::{Entry, EntryKind, Folder, Node};
+use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::views::zarr::{ZARR, file_of_group, group_folder};
 
@@ -190,10 +190,9 @@ impl Folder for Measurements {
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        let entry = |name| Entry { name, kind: EntryKind::Folder };
         match &self.plain {
             Some(plain) => plain.list(),
-            None => Ok(measurement_names(&self.experiment)?.into_iter().map(entry).collect()),
+            None => Ok(measurement_names(&self.experiment)?.into_iter().map(Entry::folder).collect()),
         }
     }
 

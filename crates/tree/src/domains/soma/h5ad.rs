@@ -14,7 +14,7 @@ use tilefs_reader::lru_cache::LruCache;
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{annotated_data, measurement_names};
 use crate::node::lazy::LazyFile;
-use crate::node::{Entry, EntryKind, Folder, NODE, Node};
+use crate::node::{Entry, Folder, NODE, Node};
 
 /// The name of the folder.
 pub const H5AD: &str = "h5ad";
@@ -58,7 +58,7 @@ impl Folder for ExperimentH5ad {
 
     fn list(&self) -> Result<Vec<Entry>> {
         let names = measurement_names(&self.experiment)?;
-        Ok(names.into_iter().map(|name| Entry { name: name + EXTENSION, kind: EntryKind::File }).collect())
+        Ok(names.into_iter().map(|name| Entry::file(name + EXTENSION)).collect())
     }
 
     fn modified(&self) -> SystemTime {

@@ -25,7 +25,7 @@ use crate::domains::vcf::lists::{LIST, VariantLists};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::names::{escape_bytes, is_shortened};
-use crate::node::{Entry, EntryKind, Folder, NODE, Node};
+use crate::node::{Entry, Folder, NODE, Node};
 
 /// The name of the folder.
 pub const VCF: &str = "vcf";
@@ -222,14 +222,13 @@ impl Folder for VariantFiles {
     /// Lists the files of all samples, unless there are so many records that measuring the files would take long. In
     /// that case files can only be looked up by name.
     fn list(&self) -> Result<Vec<Entry>> {
-        let of_file = |name: String| Entry { name, kind: EntryKind::File };
         let mut entries = Vec::new();
         if self.regions.is_none() {
-            entries.push(of_file(SAMPLES.to_owned()));
+            entries.push(Entry::file(SAMPLES));
         }
         if self.regions.is_none() && self.samples.chosen.is_none() {
             let lists = self.samples.lists.names_of_samples();
-            entries.extend(lists.map(|name| Entry { name: format!("{CHOSEN}{LIST}{name}"), kind: EntryKind::Folder }));
+            entries.extend(lists.map(|name| Entry::folder(format!("{CHOSEN}{LIST}{name}"))));
         }
         let rows = self.samples.dataset.row_count()?;
         if Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
@@ -238,7 +237,7 @@ impl Folder for VariantFiles {
                 let stem = escape_bytes(&sample.name);
                 LISTED.map(|ending| format!("{stem}{ending}"))
             };
-            entries.extend(samples.iter().flat_map(of_sample).map(of_file));
+            entries.extend(samples.iter().flat_map(of_sample).map(Entry::file));
         }
         Ok(entries)
     }
@@ -380,7 +379,7 @@ impl Folder for VariantSlices {
     /// Lists the user's named lists of regions.
     fn list(&self) -> Result<Vec<Entry>> {
         let lists = self.samples.lists.names_of_regions();
-        Ok(lists.map(|name| Entry { name: format!("{LIST}{name}"), kind: EntryKind::Folder }).collect())
+        Ok(lists.map(|name| Entry::folder(format!("{LIST}{name}"))).collect())
     }
 
     fn modified(&self) -> SystemTime {
