@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use support::http::Message;
+use support::http::{Message, unescaped};
 
 /// The most entries in one page of a listing.
 const LISTED_AT_ONCE: usize = 1000;
@@ -155,24 +155,4 @@ fn error_response(status: &str, code: &str) -> Message {
     let mut answer = Message::new(&format!("HTTP/1.1 {status}"), body.as_bytes());
     answer.set("Content-Type", "application/xml");
     answer
-}
-
-/// Decodes the percent encoding of a URL.
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = (first == b'%').then(|| after.get(..2).and_then(|code| std::str::from_utf8(code).ok())).flatten();
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(if first == b'+' { b' ' } else { first });
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -87,3 +87,23 @@ impl Message {
         answer.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
     }
 }
+
+/// Decodes the percent encoding of a URL, in which `+` is a space.
+pub fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = (first == b'%').then(|| after.get(..2).and_then(|code| std::str::from_utf8(code).ok())).flatten();
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(if first == b'+' { b' ' } else { first });
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
