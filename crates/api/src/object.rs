@@ -33,10 +33,7 @@ impl Object {
     pub fn into_array(self) -> Result<Array> {
         match self {
             Object::Array(array) => Ok(array),
-            Object::Group(group) => Err(Error::NotAnArray {
-                path: group.path(),
-                reason: "a group; open one of the arrays in it".to_owned(),
-            }),
+            Object::Group(group) => Err(Error::not_an_array(group.path(), "a group; open one of the arrays in it")),
         }
     }
 

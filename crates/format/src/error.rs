@@ -203,6 +203,11 @@ impl Error {
         self
     }
 
+    /// Returns [`Error::NotAnArray`] for a path that holds neither an array nor a group, or not the one that is wanted.
+    pub fn not_an_array(path: impl Display, reason: impl Into<String>) -> Self {
+        Error::NotAnArray { path: path.to_string(), reason: reason.into() }
+    }
+
     /// Returns [`Error::Usage`] for a wrong argument, time or selection.
     pub fn usage(reason: impl Into<String>) -> Self {
         Error::Usage { reason: reason.into() }

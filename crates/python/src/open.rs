@@ -23,10 +23,9 @@ pub fn open(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Py<PyAn
         match stored {
             Stored::Array(array) => Ok((OpenedObject::Array(array), context)),
             Stored::Group(group) => Ok((OpenedObject::Group(Box::new(group)), context)),
-            Stored::Directory(directory) => Err(Error::NotAnArray {
-                path: directory.path().to_string(),
-                reason: "a folder of arrays and groups; open one of them".to_owned(),
-            }),
+            Stored::Directory(directory) => {
+                Err(Error::not_an_array(directory.path(), "a folder of arrays and groups; open one of them"))
+            }
         }
     })?;
     shown(py, opened, context)

@@ -1,7 +1,6 @@
 //! Opens arrays and groups by path or URI.
 
 use std::ffi::OsString;
-use std::fmt::Display;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,7 +104,7 @@ impl ReaderOptions {
             Some(ObjectKind::Group) => {
                 Ok(OpenedObject::Group(Box::new(OpenedGroup::open(context, &folder, self.window()))))
             }
-            None => Err(no_array(&folder, "there is no __schema, __array_schema.tdb or __group in it".to_owned())),
+            None => Err(Error::not_an_array(&folder, "there is no __schema, __array_schema.tdb or __group in it")),
         }
     }
 
@@ -171,8 +170,7 @@ impl ReaderOptions {
 
     #[cfg(not(feature = "cloud"))]
     fn object_storage(&self, uri: &str) -> Result<Arc<dyn Storage>> {
-        let reason = "this tilefs was built without object stores (the feature cloud)".to_owned();
-        Err(no_array(uri, reason))
+        Err(Error::not_an_array(uri, "this tilefs was built without object stores (the feature cloud)"))
     }
 }
 
@@ -209,17 +207,13 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
                 None => path,
             })
         }
-        "file" => Err(no_array(typed.display(), "a file URI has three slashes, as in file:///data/array".to_owned())),
-        scheme if is_scheme(scheme) => Err(no_array(
+        "file" => Err(Error::not_an_array(typed.display(), "a file URI has three slashes, as in file:///data/array")),
+        scheme if is_scheme(scheme) => Err(Error::not_an_array(
             typed.display(),
             format!("{scheme}:// is not supported; arrays are read from folders, s3://, gs:// and azure://"),
         )),
         _ => Ok(typed.to_owned()),
     }
-}
-
-fn no_array(path: impl Display, reason: String) -> Error {
-    Error::NotAnArray { path: path.to_string(), reason }
 }
 
 impl OpenedGroup {
@@ -231,12 +225,12 @@ impl OpenedGroup {
     pub fn open_object(&self, member: &PlacedMember) -> Result<OpenedObject> {
         let folder = match &member.place {
             MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
-            MemberPlace::Missing(reason) => return Err(no_array(&member.uri, reason.clone())),
+            MemberPlace::Missing(reason) => return Err(Error::not_an_array(&member.uri, reason.clone())),
         };
         match object_kind(&*self.context().storage, folder)? {
             Some(ObjectKind::Array) => open_array(self.context().clone(), folder, self.window()),
             Some(ObjectKind::Group) => self.open_member(folder).map(|group| OpenedObject::Group(Box::new(group))),
-            None => Err(no_array(folder, "there is no array or group".to_owned())),
+            None => Err(Error::not_an_array(folder, "there is no array or group")),
         }
     }
 }
@@ -263,7 +257,7 @@ impl OpenedObject {
         match self {
             OpenedObject::Array(array) => Ok(array),
             OpenedObject::Group(group) => {
-                Err(no_array(group.path(), "a group; open one of the arrays in it".to_owned()))
+                Err(Error::not_an_array(group.path(), "a group; open one of the arrays in it"))
             }
         }
     }

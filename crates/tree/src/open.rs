@@ -1,6 +1,5 @@
 //! Opens a path, and makes the root of its tree.
 
-use std::fmt::Display;
 use std::iter;
 use std::path::Path;
 use std::sync::Arc;
@@ -128,9 +127,9 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &TreeOp
 pub fn open_array(path: &Path, options: &TreeOptions) -> Result<Arc<OpenedArray>> {
     match open_stored(path, options)? {
         Stored::Array(array) => Ok(array),
-        Stored::Group(group) => Err(no_array(group.path(), "a group; give one of the arrays in it".to_owned())),
+        Stored::Group(group) => Err(Error::not_an_array(group.path(), "a group; give one of the arrays in it")),
         Stored::Directory(directory) => {
-            Err(no_array(directory.path(), "a folder of arrays; give one of the arrays in it".to_owned()))
+            Err(Error::not_an_array(directory.path(), "a folder of arrays; give one of the arrays in it"))
         }
     }
 }
@@ -139,11 +138,11 @@ pub fn open_array(path: &Path, options: &TreeOptions) -> Result<Arc<OpenedArray>
 /// folder with arrays or groups below it.
 fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<ObjectKind>, FolderListing)> {
     if let Some(reason) = storage.absence(path) {
-        return Err(no_array(path, with_hint(storage, path, reason)));
+        return Err(Error::not_an_array(path, with_hint(storage, path, reason)));
     }
     let listing = FolderListing::read(storage, path).map_err(|error| match error {
         // A bucket, or a folder that has just been removed.
-        Error::Missing { reason, .. } => no_array(path, reason),
+        Error::Missing { reason, .. } => Error::not_an_array(path, reason),
         error => error,
     })?;
     let entries = listing.top();
@@ -152,7 +151,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
     }
     if entries.is_empty() && is_object_uri(&path.to_string()) {
         let reason = "there is nothing there: no object's name begins with this".to_owned();
-        return Err(no_array(path, with_hint(storage, path, reason)));
+        return Err(Error::not_an_array(path, with_hint(storage, path, reason)));
     }
     let has = |name: &str| entries.iter().any(|one| one.name == name);
     let reason = if has(KEY_VALUE_SCHEMA) {
@@ -165,7 +164,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
         "not a TileDB array or group: there is no __schema, __array_schema.tdb or __group in it, and none is below it"
             .to_owned()
     };
-    Err(no_array(path, with_hint(storage, path, reason)))
+    Err(Error::not_an_array(path, with_hint(storage, path, reason)))
 }
 
 /// Returns whether a path is that of an array or a group, without opening it.
@@ -213,10 +212,6 @@ fn array_around(storage: &dyn Storage, path: &StoreKey) -> Option<(ObjectKind, S
         let rest = String::from_utf8_lossy(path.below(&folder)?).into_owned();
         Some((kind, folder, rest))
     })
-}
-
-fn no_array(path: impl Display, reason: String) -> Error {
-    Error::NotAnArray { path: path.to_string(), reason }
 }
 
 #[cfg(test)]

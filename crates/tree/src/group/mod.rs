@@ -355,7 +355,7 @@ fn folder_of_member(group: &OpenedGroup, path: &StoreKey, options: &Arc<TreeOpti
             note(group.context(), path)?;
             Ok(OpenedFolder::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
         }
-        None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
+        None => Err(Error::not_an_array(path, NEITHER)),
     }
 }
 

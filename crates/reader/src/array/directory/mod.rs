@@ -162,10 +162,7 @@ impl ArrayDirectory {
         let fragments = listed.pop().unwrap_or(Ok(Vec::new()));
         directory.find_schemas(listed.pop().unwrap_or(Ok(Vec::new())), top)?;
         if directory.schemas.is_empty() {
-            return Err(Error::NotAnArray {
-                path: directory.root.to_string(),
-                reason: "not a TileDB array: it has no schema".into(),
-            });
+            return Err(Error::not_an_array(&directory.root, "not a TileDB array: it has no schema"));
         }
         let folders = FragmentFolders { top, inner: fragments? };
         let (commits, commits_folder) = (directory.names(storage, COMMITS)?, directory.root.join(COMMITS));
