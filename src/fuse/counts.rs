@@ -1,7 +1,8 @@
 //! Counts requests by kind, and errors.
 
-use tilefs_format::error::Error;
 use tilefs_reader::statistics::{Counter, Statistic, Value};
+
+use crate::reports::ErrorCounts;
 
 /// The kind of a kernel request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl RequestKind {
 #[derive(Debug, Default)]
 pub struct RequestCounts {
     requests: [Counter; RequestKind::ALL.len()],
-    errors: [Counter; Error::KINDS.len()],
+    pub errors: ErrorCounts,
     read: Counter,
     refreshes: Counter,
 }
@@ -54,13 +55,6 @@ impl RequestCounts {
     pub fn request(&self, kind: RequestKind) {
         if let Some(counter) = self.requests.get(kind as usize) {
             counter.add(1);
-        }
-    }
-
-    /// Counts an error of one of [`Error::KINDS`].
-    pub fn error(&self, kind: &str) {
-        if let Some(number) = Error::KINDS.iter().position(|known| *known == kind) {
-            self.errors[number].add(1);
         }
     }
 
@@ -78,13 +72,10 @@ impl RequestCounts {
         let requests = RequestKind::ALL.iter().zip(&self.requests).map(|((_, name), counter)| {
             Statistic::new("requests", "Requests of the kernel", Value::Total(counter.get())).of("kind", name)
         });
-        let errors = Error::KINDS.iter().zip(&self.errors).map(|(kind, counter)| {
-            Statistic::new("errors", "Requests that failed", Value::Total(counter.get())).of("kind", kind)
-        });
         let read = Statistic::new("read_bytes", "Bytes returned to the kernel", Value::Total(self.read.get()));
         let help = "Refreshes that showed changes";
         let refreshes = Statistic::new("refreshes", help, Value::Total(self.refreshes.get()));
-        requests.chain([read, refreshes]).chain(errors).collect()
+        requests.chain([read, refreshes]).chain(self.errors.statistics()).collect()
     }
 }
 
@@ -99,14 +90,8 @@ mod tests {
             assert_eq!(*kind as usize, number);
             (0..=number).for_each(|_| counts.request(*kind));
         }
-        for (number, kind) in Error::KINDS.iter().enumerate() {
-            (0..=number).for_each(|_| counts.error(kind));
-        }
-        let of = |name: &str| -> Vec<Value> {
-            counts.statistics().iter().filter(|one| one.name == name).map(|one| one.value).collect()
-        };
-        assert_eq!(of("requests"), (1..=13).map(Value::Total).collect::<Vec<_>>());
-        assert_eq!(of("errors"), (1..=7).map(Value::Total).collect::<Vec<_>>());
-        assert!(Error::KINDS.contains(&Error::damaged("").kind()) && Error::KINDS.contains(&Error::usage("").kind()));
+        let values: Vec<Value> =
+            counts.statistics().iter().filter(|one| one.name == "requests").map(|one| one.value).collect();
+        assert_eq!(values, (1..=13).map(Value::Total).collect::<Vec<_>>());
     }
 }

@@ -177,7 +177,7 @@ impl FuseServer {
                 if errno == libc::ENOENT {
                     log::debug!("{}: {error}", doing());
                 } else {
-                    self.counts.error(error.kind());
+                    self.counts.errors.add(error.kind());
                     if let (Error::Missing { .. }, Some(trigger)) = (&error, &self.triggers.missing) {
                         trigger.trigger();
                     }
@@ -187,7 +187,7 @@ impl FuseServer {
             }
             Err(panic) => {
                 let reason = reason_of_panic(&*panic);
-                self.counts.error(Error::internal(reason).kind());
+                self.counts.errors.add(Error::internal(reason).kind());
                 self.errors.report(&doing(), &format!("internal error, please report it: {reason}"));
                 Err(Errno::EIO)
             }

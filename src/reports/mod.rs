@@ -1,10 +1,12 @@
-//! Reports of a running mount or server about itself: the files in `.tilefs/`, the most recent errors, and a log that
-//! writes each error once.
+//! Reports of a running mount or server about itself: the files in `.tilefs/`, the most recent errors, their counts, and
+//! a log that writes each error once.
 
+mod error_counts;
 mod error_log;
 mod own_files;
 mod recent_errors;
 
+pub use error_counts::ErrorCounts;
 pub use error_log::{ErrorLog, reason_of_panic};
 pub use own_files::{OwnFolder, RootWithOwn, is_report};
 

@@ -179,7 +179,7 @@ impl Site {
 
     /// Counts an error and logs it. Returns the refusal, which does not say where on this machine the data are.
     fn failed(&self, doing: &str, error: &Error) -> Refusal {
-        self.counts.error(error.kind());
+        self.counts.errors.add(error.kind());
         let shown = self.host_paths.hide_in_error(error);
         self.errors.report_as(doing, &error.to_string(), &shown);
         Refusal::Failed(shown)

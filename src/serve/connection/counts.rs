@@ -1,8 +1,9 @@
 //! Counts requests by kind, errors, and bytes.
 
 use hyper::Method;
-use tilefs_format::error::Error;
 use tilefs_reader::statistics::{Counter, Statistic, Value};
+
+use crate::reports::ErrorCounts;
 
 /// The methods that are counted by name.
 const METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "PROPFIND"];
@@ -14,7 +15,7 @@ const KINDS: [&str; METHODS.len() + 1] = ["get", "head", "options", "propfind", 
 #[derive(Debug, Default)]
 pub struct Counts {
     requests: [Counter; KINDS.len()],
-    errors: [Counter; Error::KINDS.len()],
+    pub errors: ErrorCounts,
     denied: Counter,
     refused: Counter,
     sent: Counter,
@@ -26,13 +27,6 @@ impl Counts {
     pub fn request(&self, method: &Method) {
         let known = METHODS.iter().position(|known| *known == method.as_str());
         self.requests[known.unwrap_or(METHODS.len())].add(1);
-    }
-
-    /// Counts an error of one of [`Error::KINDS`].
-    pub fn error(&self, kind: &str) {
-        if let Some(number) = Error::KINDS.iter().position(|known| *known == kind) {
-            self.errors[number].add(1);
-        }
     }
 
     /// Counts a request without the right to read.
@@ -59,9 +53,6 @@ impl Counts {
         let requests = KINDS.iter().zip(&self.requests).map(|(kind, counter)| {
             Statistic::new("requests", "Requests of clients", Value::Total(counter.get())).of("kind", kind)
         });
-        let errors = Error::KINDS.iter().zip(&self.errors).map(|(kind, counter)| {
-            Statistic::new("errors", "Requests that failed", Value::Total(counter.get())).of("kind", kind)
-        });
         let total = |name, help, counter: &Counter| Statistic::new(name, help, Value::Total(counter.get()));
         let others = [
             total("sent_bytes", "Bytes of the bodies of replies", &self.sent),
@@ -69,7 +60,7 @@ impl Counts {
             total("refused", "Requests that were refused because too many were being answered", &self.refused),
             total("refreshes", "Refreshes that showed changes", &self.refreshes),
         ];
-        requests.chain(others).chain(errors).collect()
+        requests.chain(others).chain(self.errors.statistics()).collect()
     }
 }
 
