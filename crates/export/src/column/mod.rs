@@ -66,22 +66,28 @@ pub struct Exported {
     pub left_out: LeftOut,
 }
 
+/// Checks the lengths of columns that have a cell for each row, and returns the number of rows.
+pub(super) fn checked_rows(columns: &[Column]) -> FormatResult<u64> {
+    let rows = columns.first().map_or(0, Column::cells);
+    for column in columns {
+        column.check()?;
+        if column.cells() != rows {
+            let name = &column.field.name;
+            return Err(Unrepresentable::new(format!("{name}: not the same number of rows as the others")));
+        }
+    }
+    Ok(rows)
+}
+
 /// Applies `make` to each column that a format can hold; returns the reasons for the columns it omits.
 pub(super) fn held_columns<T>(
     columns: &[Column],
     format: &str,
     make: impl Fn(&Column) -> FormatResult<T>,
 ) -> FormatResult<(Vec<T>, LeftOut)> {
-    let rows = columns.first().map_or(0, Column::cells);
+    checked_rows(columns)?;
     let (mut held, mut left_out) = (Vec::new(), Vec::new());
     for column in columns {
-        column.check()?;
-        if column.cells() != rows {
-            return Err(Unrepresentable::new(format!(
-                "{}: not the same number of rows as the others",
-                column.field.name
-            )));
-        }
         match make(column) {
             Ok(made) => held.push(made),
             Err(reason) => left_out.push((column.field.name.clone(), reason)),

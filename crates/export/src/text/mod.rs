@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Kind;
 
-use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable};
+use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable, checked_rows};
 use crate::content::Content;
 pub use from_front::forward;
 pub use measured::Measured;
@@ -137,14 +137,10 @@ fn json_columns(
     start: &str,
     is_within_doubles: impl Fn(usize) -> bool,
 ) -> FormatResult<(Vec<TableColumn>, LeftOut)> {
-    let rows = columns.first().map_or(0, Column::cells);
+    checked_rows(columns)?;
     let (mut texts, mut left_out) = (Vec::new(), Vec::new());
     for (number, column) in columns.iter().enumerate() {
-        column.check()?;
         let field = &column.field;
-        if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not the same number of rows as the others", field.name)));
-        }
         match TableColumn::new(column, Style::JsonLines, json_labels(field)?) {
             Ok(text) => {
                 let mut key = if texts.is_empty() { start.as_bytes().to_vec() } else { Vec::new() };
@@ -184,14 +180,10 @@ fn not_utf8(name: &str) -> Unrepresentable {
 }
 
 fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult<Tabulated> {
-    let rows = columns.first().map_or(0, Column::cells);
+    let rows = checked_rows(columns)?;
     let (mut header, mut texts, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for column in columns {
-        column.check()?;
         let field = &column.field;
-        if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not the same number of rows as the others", field.name)));
-        }
         let is_text = field.labels.as_ref().is_some_and(|labels| labels.datatype.kind() == Kind::Bytes);
         let labels = shown_labels(field, |label| {
             let mut text = Vec::new();
