@@ -184,7 +184,8 @@ impl Filesystem for TreeFilesystem {
         reply: ReplyData,
     ) {
         self.server.counts.request(RequestKind::Read);
-        self.answer(request, reply, move |server, reply| {
+        // A thread of this process cannot have opened the file, so nothing is refused here.
+        self.requests.handle(&self.server, request.pid(), move |server| {
             let doing = || format!("read of {} at {offset}", server.path_of(number));
             match server.attempt(doing, || server.read(handle, offset, size)) {
                 Ok(bytes) => reply.data(&bytes),

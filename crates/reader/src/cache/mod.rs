@@ -1,7 +1,8 @@
 //! Cache of decoded units and parsed indexes, under one byte budget.
 //!
 //! Loads are single-flight: on a miss one thread loads the value, and other threads that want it wait for that load.
-//! The lock is sharded and never held during a load, so readers of different tiles do not block each other.
+//! The lock is sharded and never held during a load, so readers of different tiles do not block each other. Units that one
+//! read often needs together share a shard, so that the read finds all of them under one lock.
 //!
 //! Eviction follows the 2Q policy of Johnson and Shasha. A new value stays for a short while, however often it is hit
 //! in that time, because a sequential reader uses a tile many times and then never again. A value that is loaded again
@@ -68,6 +69,12 @@ impl From<usize> for Weight {
     fn from(bytes: usize) -> Self {
         Weight { bytes, in_turn: usize::MAX }
     }
+}
+
+/// A key of a cache.
+pub trait CacheKey: Copy + Eq + Hash {
+    /// Returns a key that is the same for keys that one read often needs together. Such keys share a lock.
+    fn neighbourhood(&self) -> Self;
 }
 
 /// The state of a key.
@@ -163,7 +170,7 @@ pub struct Statistics {
 }
 
 /// Result of a lookup.
-pub enum CacheLookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
+pub enum CacheLookup<'a, K: CacheKey, V: ?Sized> {
     /// The cached value.
     Ready(Arc<V>),
     /// Another thread is loading the value.
@@ -172,7 +179,7 @@ pub enum CacheLookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
     Missing(Promise<'a, K, V>),
 }
 
-impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
+impl<K: CacheKey, V: ?Sized> Cache<K, V> {
     /// Creates an empty cache that holds at most `budget` bytes.
     pub fn new(budget: usize) -> Self {
         let recent = (budget / RECENT_SHARE).max(RECENT_BYTES).min(budget - budget / 4);
@@ -257,6 +264,25 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.shard(key).slots.get_mut(key).and_then(|slot| self.hit(slot))
     }
 
+    /// Passes the value of each key to `visit`, in order; `None` if it is not cached, without counting a miss.
+    ///
+    /// The entries of keys of the same neighbourhood are found before any of their values is touched, so that the
+    /// processor waits for the memory of all of them at once.
+    pub fn get_all(&self, keys: &[K], mut visit: impl FnMut(Option<Arc<V>>)) {
+        for neighbours in keys.chunk_by(|one, next| one.neighbourhood() == next.neighbourhood()) {
+            let Some(first) = neighbours.first() else { continue };
+            let mut shard = self.shard(first);
+            let counts = neighbours.iter().filter_map(|key| match shard.slots.get(key)? {
+                Slot::Loading(_) => None,
+                Slot::Recent(ready) | Slot::Kept(ready, _) => Some(Arc::strong_count(&ready.value)),
+            });
+            std::hint::black_box(counts.fold(0, usize::wrapping_add));
+            for key in neighbours {
+                visit(shard.slots.get_mut(key).and_then(|slot| self.hit(slot)));
+            }
+        }
+    }
+
     /// Returns the value of a slot, if it is loaded, and counts a hit.
     fn hit(&self, slot: &mut Slot<V>) -> Option<Arc<V>> {
         let ready = match slot {
@@ -327,7 +353,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 
     /// Returns the number of the shard of a key.
     fn shard_of(&self, key: &K) -> usize {
-        self.hasher.hash_one(key) as usize % SHARDS
+        self.hasher.hash_one(key.neighbourhood()) as usize % SHARDS
     }
 
     fn tick(&self) -> u64 {
@@ -406,7 +432,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 
 /// The obligation to load a value for which others wait. If dropped unsettled, for example by a panic, the waiting
 /// threads get an error.
-pub struct Promise<'a, K: Copy + Eq + Hash, V: ?Sized> {
+pub struct Promise<'a, K: CacheKey, V: ?Sized> {
     cache: &'a Cache<K, V>,
     key: K,
     flight: Arc<Flight<V>>,
@@ -415,7 +441,7 @@ pub struct Promise<'a, K: Copy + Eq + Hash, V: ?Sized> {
     settled: bool,
 }
 
-impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
+impl<K: CacheKey, V: ?Sized> Promise<'_, K, V> {
     /// Hands the value to all waiting threads and to the cache.
     pub fn fulfil(mut self, value: Arc<V>, weight: impl Into<Weight>) -> Arc<V> {
         let weight = weight.into();
@@ -439,7 +465,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
     }
 }
 
-impl<K: Copy + Eq + Hash, V: ?Sized> Drop for Promise<'_, K, V> {
+impl<K: CacheKey, V: ?Sized> Drop for Promise<'_, K, V> {
     fn drop(&mut self) {
         if !self.settled {
             drop(self.cache.shard(&self.key).slots.remove(&self.key));

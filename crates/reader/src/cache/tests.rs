@@ -7,6 +7,13 @@ use std::time::Duration;
 use tilefs_threads::cancellation::Token;
 
 use super::*;
+use crate::read::{UnitKey, UnitPart};
+
+impl CacheKey for u64 {
+    fn neighbourhood(&self) -> u64 {
+        *self / 4
+    }
+}
 
 fn key(number: u64) -> u64 {
     number
@@ -56,6 +63,19 @@ fn a_working_set_that_returns_comes_to_fit() {
     }
     assert_eq!(cache.kept.used(), 0, "values of a set that has passed are not kept");
     assert!(cache.statistics().used <= cache.budget());
+}
+
+#[test]
+fn all_values_are_found_in_the_order_of_their_keys() {
+    let cache = Cache::new(1 << 20);
+    fill(&cache, 0..10);
+    let before = cache.statistics();
+    let CacheLookup::Missing(_promise) = cache.find(key(11)) else { panic!("not cached yet") };
+    let mut found = Vec::new();
+    cache.get_all(&[2, 3, 4, 99, 11, 8, 2], |value| found.push(value.is_some()));
+    assert_eq!(found, [true, true, true, false, false, true, true]);
+    let after = cache.statistics();
+    assert_eq!((after.hits - before.hits, after.misses - before.misses), (5, 1), "only the load is a miss");
 }
 
 #[test]
@@ -301,17 +321,11 @@ fn only_what_is_cached_is_found_without_a_load() {
 /// Consecutive chunks of a tile are in different shards, whatever the seed of the hash.
 #[test]
 fn consecutive_keys_spread_over_the_shards() {
-    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-    struct Key {
-        file: u64,
-        tile: u64,
-        chunk: Option<u32>,
-    }
     for _ in 0..2000 {
-        let cache = Cache::<Key, [u8]>::new(1 << 20);
+        let cache = Cache::<UnitKey, [u8]>::new(1 << 20);
         let mut keys = [0; SHARDS];
         for chunk in 0..4 * SHARDS as u32 {
-            let key = Key { file: 0, tile: 0, chunk: Some(chunk) };
+            let key = UnitKey { file: 0, tile: 0, part: UnitPart::Chunk(chunk) };
             keys[cache.shard_of(&key)] += 1;
         }
         assert!(keys.iter().all(|keys| *keys <= 24), "{keys:?}");

@@ -4,7 +4,7 @@ use tilefs_format::error::Result;
 use tilefs_format::filter::Scratch;
 use tilefs_storage::StoreKey;
 
-use crate::cache::{BufferPool, PooledBuffer};
+use crate::cache::{BufferPool, CacheKey, PooledBuffer};
 
 use std::sync::Arc;
 
@@ -17,6 +17,16 @@ pub struct UnitKey {
     pub tile: u64,
     /// The part of the tile.
     pub part: UnitPart,
+}
+
+/// The number of adjacent tiles that are neighbours in the cache.
+const NEIGHBOURS: u64 = 16;
+
+impl CacheKey for UnitKey {
+    /// Units at the same place of adjacent tiles: a line of cells crosses them.
+    fn neighbourhood(&self) -> Self {
+        UnitKey { tile: self.tile / NEIGHBOURS, ..*self }
+    }
 }
 
 /// The part of a tile, or the form it is in.
@@ -47,6 +57,12 @@ impl Decoded {
     /// Wraps fixed-size cells from byte `start` of the decoded tile on.
     pub fn of_bytes(start: u64, bytes: PooledBuffer) -> Self {
         Decoded { bytes, offsets: Vec::new(), start }
+    }
+
+    /// Returns the decoded bytes from a byte of the decoded tile on; `None` if the unit does not contain that byte.
+    pub(crate) fn bytes_from(&self, byte: u64) -> Option<&[u8]> {
+        let within = usize::try_from(byte.checked_sub(self.start)?).ok()?;
+        self.bytes.get(within..).filter(|bytes| !bytes.is_empty())
     }
 
     /// Returns the memory in bytes.

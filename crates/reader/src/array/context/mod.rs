@@ -14,7 +14,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_format::filter::Key;
 use tilefs_storage::{Links, Storage};
 
-use crate::cache::{self, Cache};
+use crate::cache::{self, Cache, CacheKey};
 use crate::read::Fetcher;
 use crate::statistics::{Statistic, Value};
 
@@ -133,6 +133,12 @@ pub enum IndexKey {
     TextPiece(u64, u64),
     /// A tile of an image's overview, by owner and number.
     OverviewTile(u64, u64),
+}
+
+impl CacheKey for IndexKey {
+    fn neighbourhood(&self) -> Self {
+        *self
+    }
 }
 
 /// A cache of indexes with its own byte budget.

@@ -1,17 +1,40 @@
-//! Reads of cells that are all cached. Each piece is copied as soon as it is known, without a plan: of a small read,
+//! Reads of cells that are all cached. Pieces are copied as soon as some are known, without a plan: of a small read,
 //! planning would take longer than copying.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tilefs_format::error::Result;
 
 use super::column::DenseColumn;
 use super::pieces::{Piece, PieceSource};
 use crate::array::tiles::Tiles;
+use crate::cache::Cache;
+use crate::read::{Decoded, UnitKey};
 
 /// Larger reads are planned: decoding what is not cached takes most of their time, and what was copied before it was
 /// missed would be copied twice.
 const MOST_BYTES: usize = 1 << 20;
+
+/// The number of pieces whose units are found at once. Memory that no processor has cached takes most of the time of a
+/// small read, and a processor can wait for many accesses at once.
+const AT_ONCE: usize = 16;
+
+/// Pieces of one fragment.
+struct FragmentPieces {
+    fragment: usize,
+    tiles: Arc<Tiles>,
+    pieces: SmallVec<[TilePiece; AT_ONCE]>,
+}
+
+/// A piece whose lines are consecutive cells of a tile.
+struct TilePiece {
+    piece: Piece,
+    tile: u64,
+    /// The decoded size of the tile in bytes.
+    tile_size: u64,
+}
 
 impl DenseColumn {
     /// Reads whole cells from cell `first` on if all of them are cached. Returns whether they are; if not, the content
@@ -24,58 +47,89 @@ impl DenseColumn {
             return Ok(false);
         }
         let mut are_cached = true;
-        let mut latest: Option<(usize, Arc<Tiles>)> = None;
+        let mut found: Option<FragmentPieces> = None;
         self.for_each_piece(first, (out.len() / self.cell_size().max(1)) as u64, |piece| {
             match piece.source {
                 _ if !are_cached => {}
                 PieceSource::Fill => self.fill_piece(&piece, out)?,
                 PieceSource::Tile { fragment, tile } => {
-                    let tiles = match latest.take() {
-                        Some((of, tiles)) if of == fragment => tiles,
-                        _ => self.tiles(fragment).map_err(|error| self.locate(error, fragment))?,
-                    };
-                    are_cached = self.copy_cached(&piece, &tiles, tile, self.tile_size(fragment, tile)?, out)?;
-                    latest = Some((fragment, tiles));
+                    let tile_size = self.tile_size(fragment, tile)?;
+                    let piece = TilePiece { piece, tile, tile_size };
+                    if !self.is_consecutive(&piece)? {
+                        are_cached = false;
+                        return Ok(());
+                    }
+                    let is_full = |of: &FragmentPieces| of.fragment != fragment || of.pieces.len() == AT_ONCE;
+                    if let Some(full) = found.as_mut().filter(|of| is_full(of)) {
+                        are_cached = self.copy_cached(full, out)?;
+                        full.pieces.clear();
+                    }
+                    match &mut found {
+                        Some(of) if of.fragment == fragment => of.pieces.push(piece),
+                        _ => {
+                            let tiles = self.tiles(fragment).map_err(|error| self.locate(error, fragment))?;
+                            found = Some(FragmentPieces { fragment, tiles, pieces: [piece].into_iter().collect() });
+                        }
+                    }
                 }
             }
             Ok(())
         })?;
-        Ok(are_cached)
+        Ok(are_cached && found.map_or(Ok(true), |last| self.copy_cached(&last, out))?)
     }
 
-    /// Copies the cells of a piece from a tile of `tile_size` bytes if they are cached and its lines are consecutive
-    /// cells. Returns whether this is so; reading by a plan reports cells past the end of the tile.
-    fn copy_cached(&self, piece: &Piece, tiles: &Tiles, tile: u64, tile_size: u64, out: &mut [u8]) -> Result<bool> {
+    fn cache(&self) -> &Cache<UnitKey, Decoded> {
+        self.view.array().context().fetcher.cache()
+    }
+
+    /// Returns whether the lines of a piece are consecutive cells of its tile. Reading by a plan reports cells past the
+    /// end of the tile.
+    fn is_consecutive(&self, TilePiece { piece, tile_size, .. }: &TilePiece) -> Result<bool> {
         let is_scattered = piece.axes.last().is_some_and(|axis| axis.tile_stride != 1 || axis.out_stride != 1);
-        if is_scattered || self.is_reordered(piece, tile_size) || self.bytes_of(piece)?.end > tile_size {
+        Ok(!is_scattered && !self.is_reordered(piece, *tile_size) && self.bytes_of(piece)?.end <= *tile_size)
+    }
+
+    /// Copies the cells of pieces if all of them are cached. Returns whether this is so.
+    fn copy_cached(&self, of: &FragmentPieces, out: &mut [u8]) -> Result<bool> {
+        let size = self.cell_size() as u64;
+        let first_byte = |one: &TilePiece| one.piece.tile_cells().start * size;
+        let keys = of.pieces.iter().map_while(|one| of.tiles.usual_key(one.tile, one.tile_size, first_byte(one)));
+        let keys: SmallVec<[_; AT_ONCE]> = keys.collect();
+        let mut units: SmallVec<[Arc<Decoded>; AT_ONCE]> = SmallVec::new();
+        self.cache().get_all(&keys, |unit| units.extend(unit));
+        if units.len() < of.pieces.len() {
             return Ok(false);
         }
-        let cache = self.view.array().context().fetcher.cache();
-        let (size, mut are_cached, mut held) = (self.cell_size(), true, None);
-        piece.for_each_line(|from, to, count, _, _| {
+        let starts = of.pieces.iter().zip(&units).filter_map(|(one, unit)| unit.bytes_from(first_byte(one))?.first());
+        black_box(starts.fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
+        for (one, unit) in of.pieces.iter().zip(units) {
+            if !self.copy_piece_of_units(one, &of.tiles, unit, out)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Copies the cells of a piece whose first line begins in `unit`, if all of them are cached.
+    fn copy_piece_of_units(&self, one: &TilePiece, tiles: &Tiles, unit: Arc<Decoded>, out: &mut [u8]) -> Result<bool> {
+        let (size, mut held) = (self.cell_size(), Some(unit));
+        one.piece.for_each_line(|from, to, count, _, _| {
             let to = to as usize * size;
             let (mut start, mut out) = (from * size as u64, &mut out[to..to + count as usize * size]);
-            while are_cached && !out.is_empty() {
-                if held.is_none() {
-                    held = tiles.cached(cache, tile, tile_size, start);
-                }
-                let Some(decoded) = &held else {
-                    are_cached = false;
-                    break;
-                };
-                let bytes = start.checked_sub(decoded.start).and_then(|within| decoded.bytes.get(within as usize..));
-                let bytes = bytes.unwrap_or_default();
+            while let Some(unit) = held.as_ref().filter(|_| !out.is_empty()) {
+                let bytes = unit.bytes_from(start).unwrap_or_default();
                 let length = bytes.len().min(out.len());
                 let (now, later) = out.split_at_mut(length);
                 now.copy_from_slice(&bytes[..length]);
                 start += length as u64;
                 out = later;
                 if !out.is_empty() {
-                    held = None;
+                    let key = tiles.usual_key(one.tile, one.tile_size, start);
+                    held = key.and_then(|key| self.cache().get(&key)).filter(|unit| unit.bytes_from(start).is_some());
                 }
             }
             Ok(())
         })?;
-        Ok(are_cached)
+        Ok(held.is_some())
     }
 }

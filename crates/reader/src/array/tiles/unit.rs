@@ -10,7 +10,7 @@ use super::reorder::to_row_major;
 use super::tile_file::expect_size;
 use crate::array::folder::sorted_file::SortedFile;
 use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
-use crate::cache::{BufferPool, Cache, PooledBuffer};
+use crate::cache::{BufferPool, PooledBuffer};
 use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 use tilefs_format::error::{Error, Locate, Result};
@@ -294,19 +294,17 @@ impl Tiles {
         Ok(())
     }
 
-    /// Returns the unit around a byte of a tile if it is cached, provided that chunks before it have the usual size;
-    /// `size` is the decoded size of the whole tile. The index of the chunks would be one more access to memory that no
-    /// processor has cached.
-    pub fn cached(&self, cache: &Cache<UnitKey, Decoded>, tile: u64, size: u64, byte: u64) -> Option<Arc<Decoded>> {
+    /// Returns the key of the unit around a byte of a tile if all chunks before it have the usual size; `size` is the
+    /// decoded size of the whole tile. The index of the chunks is not read, because that would be one more access to
+    /// memory that no processor has cached. If a chunk has an unusual size, the unit may lack the byte.
+    pub fn usual_key(&self, tile: u64, size: u64, byte: u64) -> Option<UnitKey> {
         let part = if self.sorted.is_some() || size <= self.whole_tile {
             UnitPart::Tile
         } else {
             let usual = u64::from(self.usual_chunk.load(Ordering::Relaxed));
             UnitPart::Chunk(byte.checked_div(usual)?.try_into().ok()?)
         };
-        let decoded = cache.get(&UnitKey { file: self.file.number(), tile, part })?;
-        let within = byte.checked_sub(decoded.start)?;
-        (within < decoded.bytes.len() as u64).then_some(decoded)
+        Some(UnitKey { file: self.file.number(), tile, part })
     }
 
     /// Returns the unit of a whole tile whose cells are stored in column-major order; it decodes to row-major order.
