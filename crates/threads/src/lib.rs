@@ -17,11 +17,11 @@ pub mod cancellation;
 mod lent_work;
 mod log_interval;
 mod per_process;
+mod start;
 pub mod sync;
 mod team;
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, scope};
@@ -30,11 +30,9 @@ use tilefs_format::error::Error;
 
 pub use log_interval::LogInterval;
 pub use per_process::{PerProcess, note_fork};
+use start::check_address_space;
+pub use start::{are_started, start};
 use team::Team;
-
-/// Address space per thread: a stack of 2 MiB, and the allocations of the standard library at thread start, which abort
-/// the process if they fail.
-const ADDRESS_SPACE_PER_THREAD: u64 = 3 << 20;
 
 /// The helpers of this process, which decode besides the calling threads.
 static HELPERS: PerProcess<Helpers> = PerProcess::new();
@@ -53,35 +51,6 @@ fn helpers() -> &'static Helpers {
 
 fn team() -> &'static Team {
     &helpers().team
-}
-
-/// Whether this process may have other threads by now.
-static ARE_STARTED: AtomicBool = AtomicBool::new(false);
-
-/// Returns whether any thread was started, or its start attempted, since the process began.
-pub fn are_started() -> bool {
-    ARE_STARTED.load(Ordering::SeqCst)
-}
-
-/// Starts a thread.
-///
-/// # Errors
-/// If the system refuses another thread.
-pub fn start<T: Send + 'static>(
-    name: impl Into<String>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<JoinHandle<T>> {
-    check_address_space()?;
-    Builder::new().name(name.into()).spawn(work)
-}
-
-/// Checks that the address-space limit leaves space for another thread. Must be called before each thread start.
-fn check_address_space() -> io::Result<()> {
-    ARE_STARTED.store(true, Ordering::SeqCst);
-    match address_space::left() {
-        Some(left) if left < ADDRESS_SPACE_PER_THREAD => Err(io::ErrorKind::OutOfMemory.into()),
-        _ => Ok(()),
-    }
 }
 
 /// Starts helpers so that `wanted` threads decode at the same time, the calling thread included. Until then each caller

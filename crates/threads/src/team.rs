@@ -7,6 +7,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::lent_work::{Loan, lend};
+use super::start::start;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -42,7 +43,7 @@ impl Team {
     /// # Errors
     /// If the system refuses another thread.
     pub fn grow(&'static self) -> io::Result<()> {
-        super::start(format!("decode-{}", self.helpers()), || self.help())?;
+        start(format!("decode-{}", self.helpers()), || self.help())?;
         self.helpers.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
