@@ -153,6 +153,13 @@ fn threads_for(options: &MountOptions) -> Result<(usize, Probe), String> {
     Ok((threads, probe))
 }
 
+/// Mounts on an empty folder. Returns its path, and the device that the kernel's requests come from.
+fn attached(mountpoint: &Path, options: &MountOptions) -> Result<(PathBuf, OwnedFd), MountError> {
+    let path = mountpoint::prepare(mountpoint, &options.source)?;
+    let device = attach::attach(&path, &source_name(&options.source), options.access, &options.selinux_labels);
+    Ok((path, device.map_err(|reason| MountError::new(mountpoint, reason))?))
+}
+
 /// A mounted tree. Dropping it unmounts, lazily if it is in use.
 pub struct FuseMount {
     mountpoint: PathBuf,
@@ -186,12 +193,7 @@ impl FuseMount {
         let inherited = mountpoint::descriptor(mountpoint);
         let (path, device) = match inherited {
             Some(number) => (mountpoint.to_owned(), attach::inherited(number).map_err(fail)?),
-            None => {
-                let path = mountpoint::prepare(mountpoint, &options.source)?;
-                let source = source_name(&options.source);
-                let device = attach::attach(&path, &source, options.access, &options.selinux_labels).map_err(fail)?;
-                (path, device)
-            }
+            None => attached(mountpoint, options)?,
         };
         // From here on, dropping `mount` unmounts on every return.
         let number = match inherited {
@@ -209,23 +211,20 @@ impl FuseMount {
             refresher: OnceLock::new(),
         };
         drop(probe);
-        let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
-        let requests = Arc::clone(&mount.requests);
         let (too_many_names, forget_requests) = mpsc::sync_channel(1);
         let (trigger, refresh_requests) = channel();
         let filesystem = TreeFilesystem::new(
             Arc::new(tree),
             BackgroundTriggers { too_many_names, missing: options.refresh.map(|_| trigger.clone()) },
-            requests,
-            read_ahead,
+            Arc::clone(&mount.requests),
+            ReadAhead::new(options.read_ahead_workers, options.read_ahead_window),
             options.ownership,
             options.direct_io,
             options.only_others,
         );
         let server = mount.server.get_or_init(|| Arc::downgrade(filesystem.server())).clone();
         let config = mount.config(threads, options.access);
-        let acl = config.acl;
-        let session = Session::from_fd(filesystem, device, acl, config)
+        let session = Session::from_fd(filesystem, device, config.acl, config)
             .map_err(|error| fail(unanswered(&error, mount.is_inherited)))?;
         let notifier = session.notifier();
         let refresher = Refresher::new(trigger, refresh_requests, server.clone(), notifier.clone());
