@@ -5,6 +5,7 @@ import pickle
 import sys
 import tomllib
 
+import fsspec
 import numpy as np
 import pytest
 from conftest import tiledb
@@ -27,6 +28,8 @@ def installed(tmp_path_factory):
     lines = [f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items()) for group, points in groups.items()]
     (info / "entry_points.txt").write_text("\n".join(lines))
     sys.path.insert(0, str(folder))
+    # fsspec has read the entry points already.
+    fsspec.register_implementation("tilefs", "tilefs.fs.TilefsFileSystem", clobber=True)
     xarray.backends.plugins.list_engines.cache_clear()
     yield
     sys.path.remove(str(folder))

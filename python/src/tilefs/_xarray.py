@@ -1,7 +1,7 @@
 """The engine ``tilefs`` of xarray: ``xarray.open_dataset("dem.tdb")`` and ``xarray.open_datatree("s3://bucket/group")``.
 
 It opens the Zarr group of the tree, which has the tiles as chunks, with the coordinates, units, fill values and times
-that Zarr's users know. This needs zarr and fsspec.
+that Zarr's users know. This needs zarr.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-import fsspec
 from xarray.backends import BackendEntrypoint
 
 from ._arrays import Array, open
 from ._errors import Error
 from ._objects import object_type
-from ._xarray_store import open_store
+from ._xarray_store import DirectStore, direct_attributes
+from ._zarr_store import TreeStore
 
 if TYPE_CHECKING:
     import xarray
@@ -141,12 +141,10 @@ def _opened(method: str, uri: Any, options: Dict[str, Any]) -> Any:
     ours = {name: options.pop(name) for name in _OURS if name in options}
     from_, at = _options.times(ours.pop("timestamp", None), None, ours.pop("at", None))
     ours.update(from_=from_, at=at)
-    # The entry point of an installed package does this.
-    if "tilefs" not in fsspec.available_protocols():
-        fsspec.register_implementation("tilefs", "tilefs.fs.TilefsFileSystem")
     ours = {name: value for name, value in ours.items() if value is not None}
-    stored = {"uri": os.fspath(uri), **ours}
-    if method == "open_dataset" and options.get("group") is None:
-        options["store"] = open_store("tilefs://zarr", stored, uri, ours)
+    store = TreeStore(os.fspath(uri), ours)
+    if method == "open_dataset":
+        direct = {} if options.get("group") is not None else direct_attributes(uri, ours)
+        options["store"] = DirectStore.open_tree(store, options.get("group"), direct)
     open_: Callable[..., Any] = getattr(ZarrBackendEntrypoint(), method)
-    return open_("tilefs://zarr", consolidated=False, storage_options=stored, **options)
+    return open_(store, consolidated=False, **options)

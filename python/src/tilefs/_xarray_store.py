@@ -6,13 +6,14 @@ encodings are those of the group; only the values of a dense array that Zarr has
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 from xarray import Variable
 from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
 from xarray.core import indexing
 
 from ._arrays import Array, open
+from ._zarr_store import TreeStore
 
 
 class DirectArray(ZarrArrayWrapper):
@@ -37,6 +38,14 @@ class DirectStore(ZarrStore):
     #: The attributes that may be read directly, by name.
     direct: Mapping[str, Any] = {}
 
+    @classmethod
+    def open_tree(cls, tree: TreeStore, group: Optional[str], direct: Mapping[str, Any]) -> "DirectStore":
+        """Opens a group of the tree."""
+        # Otherwise zarr looks for the files of version 2 as well.
+        store: DirectStore = cls.open_group(tree, mode="r", group=group, consolidated=False, zarr_format=3)
+        store.direct = direct
+        return store
+
     def open_store_variable(self, name: str, *arguments: Any) -> Any:
         variable = super().open_store_variable(name, *arguments)
         zarr_array, attribute = self.members[name], self.direct.get(name)
@@ -47,12 +56,10 @@ class DirectStore(ZarrStore):
         return Variable(variable.dims, values, variable.attrs, variable.encoding)
 
 
-def open_store(address: str, stored: Dict[str, Any], uri: Any, options: Dict[str, Any]) -> DirectStore:
-    """Opens the Zarr group at an address, and what is there as an array of tilefs."""
-    # Otherwise zarr looks for the files of version 2 as well.
-    store: DirectStore = DirectStore.open_group(address, mode="r", consolidated=False, zarr_format=3, storage_options=stored)
+def direct_attributes(uri: Any, options: Dict[str, Any]) -> Dict[str, Any]:
+    """Returns the attributes of a dense array that are stored as Zarr has them."""
     opened = open(uri, **options)
-    if isinstance(opened, Array) and not opened.is_sparse:
-        attributes = {name: opened[name] for name in opened.attributes}
-        store.direct = {name: one for name, one in attributes.items() if not one.nullable and one.enumeration is None and not one.isvar}
-    return store
+    if not isinstance(opened, Array) or opened.is_sparse:
+        return {}
+    attributes = {name: opened[name] for name in opened.attributes}
+    return {name: one for name, one in attributes.items() if not one.nullable and one.enumeration is None and not one.isvar}
