@@ -69,17 +69,21 @@ def to_anndata(
     def matrix(name: str) -> Any:
         return _matrix(_array(matrices, name), obs, var) if stored is None else stored.matrix(name)
 
+    # These first, because a dense one is sparse meanwhile: the memory for that is free again when larger ones are read.
+    elements = {
+        "obsm": _elements(measured, "obsm", obs, None),
+        "varm": _elements(measured, "varm", var, None),
+        "obsp": _elements(measured, "obsp", obs, obs),
+        "varp": _elements(measured, "varp", var, var),
+    }
     data = anndata.AnnData(
         X=None if main is None else matrix(main),
         obs=obs.frame,
         var=var.frame,
         layers={name: matrix(name) for name in extra},
-        obsm=_elements(measured, "obsm", obs, None),
-        varm=_elements(measured, "varm", var, None),
-        obsp=_elements(measured, "obsp", obs, obs),
-        varp=_elements(measured, "varp", var, var),
         uns=_unstructured(_group(measured, "uns")),
         raw=_raw(experiment, measured, obs),
+        **elements,
     )
     if not backed or obs_query is None and var_query is None:
         return data
@@ -171,7 +175,7 @@ def _measurement(experiment: "Group", name: Optional[str]) -> "Group":
 
 
 def _group(owner: "Group", name: str) -> "Optional[Group]":
-    return owner[name] if name in owner else None  # type: ignore[return-value]
+    return owner.get(name)  # type: ignore[return-value]
 
 
 def _array(owner: Any, name: str) -> "Array":
