@@ -38,13 +38,21 @@ impl OwnOffsets {
         OwnOffsets { stored, within, value_size, column: column.field.name.clone() }
     }
 
-    /// Replaces stored offsets by those counted from the first.
+    /// Returns the stored offset of row `row`.
+    fn stored_offset(&self, row: u64) -> Result<u64> {
+        let mut bytes = [0; SIZE as usize];
+        self.stored.read_at(row * SIZE, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Replaces stored offsets, from that of row `first` on, by those counted from the first of all rows.
     ///
     /// # Errors
     /// If one is smaller than the one before, lies outside, or is not a whole number of values.
-    fn convert(&self, offsets: &mut [[u8; SIZE as usize]]) -> Result<()> {
+    fn convert(&self, first: u64, offsets: &mut [[u8; SIZE as usize]]) -> Result<()> {
         let Range { start, end } = self.within;
-        let mut before = start;
+        let earlier = first.checked_sub(1).map_or(Ok(start), |row| self.stored_offset(row))?.max(start);
+        let mut before = earlier;
         // Simple enough for the compiler to use vector instructions.
         let mut is_sound = true;
         for bytes in &*offsets {
@@ -54,7 +62,7 @@ impl OwnOffsets {
         }
         let is_whole = |bytes: &[u8; 8]| (u64::from_le_bytes(*bytes) - start).is_multiple_of(self.value_size);
         if !(is_sound && before <= end && (self.value_size == 1 || offsets.iter().all(is_whole))) {
-            return Err(self.wrong_offset(offsets));
+            return Err(self.wrong_offset(earlier, offsets));
         }
         for bytes in offsets {
             let own = u64::from_le_bytes(*bytes) - start;
@@ -63,9 +71,8 @@ impl OwnOffsets {
         Ok(())
     }
 
-    /// Returns the error for the first wrong offset.
-    fn wrong_offset(&self, offsets: &[[u8; SIZE as usize]]) -> Error {
-        let mut before = self.within.start;
+    /// Returns the error for the first wrong offset after `before`.
+    fn wrong_offset(&self, mut before: u64, offsets: &[[u8; SIZE as usize]]) -> Error {
         let is_wrong = |offset: &u64| {
             let is_in_order = (before..=self.within.end).contains(offset);
             let is_whole = offset.checked_sub(self.within.start).is_some_and(|own| own.is_multiple_of(self.value_size));
@@ -88,7 +95,12 @@ impl Content for OwnOffsets {
         by_elements(SIZE as usize, BLOCK / SIZE as usize, offset, out, |first, mut out| {
             let length = out.len();
             self.stored.read(first * SIZE, out.part(0..length))?;
-            out.wanted().map_or(Ok(()), |out| self.convert(out.as_chunks_mut().0))
+            match (out.wanted(), first.checked_sub(1)) {
+                (Some(out), _) => self.convert(first, out.as_chunks_mut().0),
+                // The conversion will need it, too.
+                (None, Some(earlier)) => self.stored.read(earlier * SIZE, Output::Ahead(SIZE)),
+                (None, None) => Ok(()),
+            }
         })
     }
 }
@@ -106,6 +118,21 @@ mod tests {
         let bytes: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let length = bytes.len() as u64;
         OwnOffsets { stored: Slice::new(Arc::new(bytes), 0, length), within, value_size, column: "a".to_owned() }
+    }
+
+    #[test]
+    fn an_offset_below_the_last_one_of_the_block_before_is_damage() {
+        let in_block = BLOCK as u64 / SIZE;
+        let mut offsets: Vec<u64> = (0..in_block + 2).collect();
+        let last = offsets[offsets.len() - 1];
+        assert!(own(&offsets, 0..last, 1).read_at(0, &mut vec![0; offsets.len() * 8]).is_ok());
+        offsets[in_block as usize] = in_block - 2;
+        let damaged = own(&offsets, 0..last, 1);
+        let (all, end) =
+            (damaged.read_at(0, &mut vec![0; offsets.len() * 8]), damaged.read_at(in_block * 8, &mut [0; 8]));
+        for error in [all.unwrap_err(), end.unwrap_err()] {
+            assert!(error.to_string().contains(&format!("the offset {} of", in_block - 2)), "{error}");
+        }
     }
 
     proptest! {
