@@ -118,11 +118,14 @@ interface Wanted {
 /** Reads ranges of a file. Those that are asked for at the same time come in one reply. */
 export class Ranges {
   private wanted: Wanted[] = [];
+  /** The first bytes of the file, once they were read. */
+  private head = new Uint8Array(0);
   constructor(readonly folder: Names, readonly path: string, readonly signal?: AbortSignal) {}
 
   /** Reads bytes at an offset. */
   read(offset: number, length: number): Promise<Uint8Array> {
     if (length <= 0) return Promise.resolve(new Uint8Array(0));
+    if (offset + length <= this.head.length) return Promise.resolve(this.head.subarray(offset, offset + length));
     return new Promise((done, failed) => {
       if (this.wanted.push({ start: offset, end: offset + length, done, failed }) === 1) {
         setTimeout(() => this.send());
@@ -130,11 +133,11 @@ export class Ranges {
     });
   }
 
-  /** Reads the end of the file. Returns it with its offset. */
-  async last(count: number): Promise<[Uint8Array, number]> {
-    const reply = await request(urlOf(this.folder, this.path), { Range: `bytes=-${count}` }, this.signal);
-    const place = /^bytes (\d+)-/.exec(reply.headers.get("Content-Range") ?? "");
-    return [new Uint8Array(await reply.arrayBuffer()), place ? Number(place[1]) : 0];
+  /** Reads the first bytes of the file, and keeps them. Returns them with the length of the file. */
+  async first(count: number): Promise<[Uint8Array, number]> {
+    const reply = await request(urlOf(this.folder, this.path), { Range: `bytes=0-${count - 1}` }, this.signal);
+    this.head = new Uint8Array(await reply.arrayBuffer());
+    return [this.head, Number(reply.headers.get("Content-Range")?.split("/")[1] ?? this.head.length)];
   }
 
   private send(): void {

@@ -109,7 +109,7 @@ function Cells({ names, schema, state }: { names: Names; schema: Schema; state: 
   const samples = useRef<Promise<Sample>[]>([]);
   const { result, error } = useWork(async () => {
     // Read once for all fields.
-    rows.current ??= Rows.open(names, schema);
+    rows.current ??= Rows.open(names, schema, STAGES[0].parts);
     const sample = await (samples.current[stage] ??= sampleOf(rows.current, stage));
     const dimensions = schema.dimensions.map((dimension) => dimension.name);
     const [values, ...coordinates] = await Promise.all([field, ...dimensions].map((name) => sample.read(name)));

@@ -123,7 +123,9 @@ interface Batch {
   buffers: { offset: number; length: number }[];
 }
 
-/** The bytes at the end of a file among which the footer is expected. */
+/** The bytes at the beginning of a file among which the schema and the first batch of rows are expected. */
+const HEAD = 4096;
+/** The bytes at the end of a file among which the footer is expected, if the beginning does not tell where it is. */
 const TAIL = 32 << 10;
 /** A longer text of a cell is cut. */
 const MOST_TEXT = 10_000;
@@ -146,7 +148,11 @@ export class ArrowFile {
   }
 
   private async readFooter(): Promise<void> {
-    let [tail, start] = await this.ranges.last(TAIL);
+    // The end of a file holds cells that nobody looks at, which would be decoded if more than the footer were read.
+    const [head, total] = await this.ranges.first(HEAD);
+    const after = endOfMessages(head);
+    const start = after <= total && total - after <= TAIL ? after : Math.max(0, total - TAIL);
+    const tail = await this.ranges.read(start, total - start);
     const view = new DataView(tail.buffer, tail.byteOffset, tail.byteLength);
     const length = view.getInt32(tail.length - 10, true);
     const end = start + tail.length - 10;
@@ -285,6 +291,19 @@ export class ArrowFile {
       }
     }
   }
+}
+
+/** Returns where the last of the messages ends that the beginning of a file tells of. */
+function endOfMessages(head: Uint8Array): number {
+  const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+  // The magic number comes first, then for each message a marker, the length of its metadata, these, and its body.
+  let at = 8;
+  while (at + 8 <= head.length && view.getInt32(at, true) === -1) {
+    const length = view.getInt32(at + 4, true);
+    if (length <= 0 || at + 8 + length > head.length) break;
+    at += 8 + length + rootOf(head.subarray(at + 8, at + 8 + length)).long(3);
+  }
+  return at;
 }
 
 function batchOf(message: Table, block: Block, first: number): Batch {

@@ -21,6 +21,7 @@ interface Part {
 /** The files with rows, in their order. */
 class Parts {
   private listed: Promise<Part[]> | null = null;
+  private readonly spread = new Map<number, Promise<Part[]>>();
 
   /** `rows` is the most rows that there can be. */
   constructor(readonly names: Names, readonly schema: Schema, readonly rows: number) {}
@@ -51,7 +52,17 @@ class Parts {
   }
 
   /** Returns some of them, spread evenly, the first included: all if there are at most so many. */
-  async some(most: number): Promise<Part[]> {
+  some(most: number): Promise<Part[]> {
+    let some = this.spread.get(most);
+    if (!some) {
+      some = this.spreadOver(most);
+      some.catch(() => this.spread.delete(most));
+      this.spread.set(most, some);
+    }
+    return some;
+  }
+
+  private async spreadOver(most: number): Promise<Part[]> {
     if (!this.areSeveral) return [this.first];
     if (!this.isDense) return partsIn(this.names, most === Infinity ? "?json" : `?json&most=${most}`);
     const count = Math.ceil(this.rows / MOST_WHOLE);
@@ -99,10 +110,11 @@ export class Rows {
     private readonly parts: Parts,
   ) {}
 
-  /** Opens the first file. */
-  static async open(names: Names, schema: Schema): Promise<Rows> {
+  /** Opens the first file. Finds `some` of the files meanwhile, if so many will be needed. */
+  static async open(names: Names, schema: Schema, some = 0): Promise<Rows> {
     const known = schema.array_type === "dense" ? schema.shape?.[0] ?? 0 : schema.rows ?? null;
     const parts = new Parts(names, schema, known ?? schema.rows_at_most ?? MOST_WHOLE);
+    if (some) void parts.some(some).catch(() => undefined);
     // Later reads outlive the signal of who opened it.
     const first = await ArrowFile.open(names, parts.first.path);
     return new Rows(names, first.columns, parts.areSeveral ? parts.rows : first.rows, known !== null || !parts.areSeveral, first, parts);
