@@ -3,6 +3,7 @@
 
 mod calendars;
 mod corpus;
+mod described;
 mod extremes;
 mod groups;
 mod overviews;

@@ -167,8 +167,8 @@ impl FieldFolder {
     }
 
     /// Like [`FieldFolder::listing`], for a file of the stored values of one field.
-    pub fn listing_of_values(&self, id: FieldId) -> Listing {
-        self.listing(match self.describe(id).values_per_cell {
+    pub fn listing_of_values(&self, field: &Field) -> Listing {
+        self.listing(match field.values_per_cell {
             Some(_) => Sizing::Count,
             None => Sizing::Tiles { fragments: self.subarray.array().fragment_count() },
         })

@@ -82,20 +82,30 @@ fn object(description: &Description<'_>) -> Value {
         let mut space = MAX_LABELS;
         put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut space)).collect());
     }
+    put_lists(description, &mut put);
+    put("warnings", description.warnings.clone().into());
+    Value::Object(all)
+}
+
+/// Adds the list of all files and that of files that do not exist, and how many entries each lacks.
+fn put_lists(description: &Description<'_>, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
     let first = first_fields(description);
-    let is_named = |file: &&FileFacts| file.field.as_deref().is_none_or(|field| first.contains(field));
-    put("files", description.files.iter().filter(is_named).map(file).collect());
+    let (mut files, mut left_out) = (Vec::new(), 0);
+    for one in description.files.iter() {
+        match one.field.as_deref().is_none_or(|field| first.contains(field)) {
+            true => files.push(file(one)),
+            false => left_out += 1,
+        }
+    }
+    put("files", files.into());
     let not_listed = description.not_listed.iter().take(MAX_REASONS);
     put("not_listed", not_listed.map(|(path, reason)| json!({"path": path, "reason": reason})).collect());
-    let left_out = description.files.iter().filter(|file| !is_named(file)).count();
     let reasons_left_out = description.not_listed.len().saturating_sub(MAX_REASONS);
     for (key, count) in [("files_left_out", left_out), ("not_listed_left_out", reasons_left_out)] {
         if count > 0 {
             put(key, count.into());
         }
     }
-    put("warnings", description.warnings.clone().into());
-    Value::Object(all)
 }
 
 /// Returns the names of the fields whose files are in the list of all files.
@@ -279,7 +289,7 @@ fn file(file: &FileFacts) -> Value {
     all.insert("path".to_owned(), file.path.clone().into());
     all.insert("format".to_owned(), file.view.name.into());
     if let Some(field) = &file.field {
-        all.insert("field".to_owned(), field.clone().into());
+        all.insert("field".to_owned(), (&**field).into());
     }
     all.insert("bytes".to_owned(), file.bytes.into());
     if !file.is_listed() {

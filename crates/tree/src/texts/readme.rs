@@ -399,7 +399,7 @@ data.i64.hdr: ENVI has no dates
         let unlisted = |path: &str, view: &'static View, field: Option<&str>| FileFacts {
             path: path.to_owned(),
             view,
-            field: field.map(str::to_owned),
+            field: field.map(Into::into),
             bytes: None,
             listing: Listing::Never,
             is_folder_listed: true,

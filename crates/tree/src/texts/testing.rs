@@ -40,7 +40,7 @@ fn file(path: &str, view: &'static View, field: Option<&str>, bytes: Option<u64>
     FileFacts {
         path: path.to_owned(),
         view,
-        field: field.map(str::to_owned),
+        field: field.map(Into::into),
         bytes,
         listing: Listing::Always,
         is_folder_listed: true,

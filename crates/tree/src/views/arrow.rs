@@ -31,7 +31,7 @@ pub static ARROW: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         note_fields(builder, fields, "cells.arrow");
-        builder.add_with("cells.arrow", &ARROW, None, arrow_file(fields), fields.listing_of_all());
+        builder.add_with("cells.arrow", &ARROW, arrow_file(fields), fields.listing_of_all());
     }),
     parts: &[Parts {
         folder: PARTS,

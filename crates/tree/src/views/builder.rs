@@ -1,11 +1,15 @@
-//! Builds a folder together with the list of its files for README.txt and schema.json. The files of a field are made
-//! when one of them is looked up, because an array may have very many attributes.
+//! Builds a folder together with the list of its files for README.txt and schema.json.
+//!
+//! Views declare the files of a field: name, length, listing, and how the node is made. Descriptions and listings take
+//! the declarations; nodes are made where a file is looked up, because an array may have very many attributes. Both come
+//! from the same call, so they agree.
 
 use std::collections::{HashMap, HashSet};
-use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
+use tilefs_export::Field;
+use tilefs_export::column::extension::of_datatype;
 use tilefs_format::error::Result;
 
 use crate::cells::FieldId;
@@ -13,7 +17,7 @@ use crate::fields::FieldFolder;
 use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::listing::Listing;
 use crate::node::shown::ShownViews;
-use crate::node::{Entry, File as _, Folder, Node};
+use crate::node::{Entry, EntryKind, File as _, Folder, Node};
 use crate::views::files::{FileFacts, Files};
 use crate::views::parts::PartsFolder;
 use crate::views::view::{Add, View};
@@ -30,7 +34,7 @@ pub struct FolderBuilder {
 
 /// The place of a folder's files: its time, its path and the views that it lists.
 #[derive(Clone)]
-pub struct FolderPlace {
+struct FolderPlace {
     modified: SystemTime,
     /// The path of the folder within that of the description, with a final slash; empty for the latter itself.
     prefix: String,
@@ -42,14 +46,14 @@ pub struct FolderPlace {
 
 /// A statement of README.txt and schema.json about files of a folder.
 #[derive(Clone)]
-pub enum FileNote {
+enum FileNote {
     File(FileFacts),
     /// A file that a reader may look for but that does not exist, or what it lacks.
     Absent {
         path: String,
         reason: String,
     },
-    Fields(Arc<FilesOfFields>),
+    Fields(FolderPlace, Arc<FilesOfFields>),
 }
 
 /// The files that a [`FolderBuilder`] has collected.
@@ -62,32 +66,62 @@ impl FileList {
     /// Returns the files, and the paths that do not exist, with the reasons. Describes the files of all fields.
     pub fn describe(&self) -> (Files, Vec<(String, String)>) {
         let (mut files, mut absent) = (Vec::new(), Vec::new());
-        for note in self.notes.iter().cloned().flat_map(FileNote::each) {
+        for note in &self.notes {
             match note {
-                FileNote::File(facts) => files.push(facts),
-                FileNote::Absent { path, reason } => absent.push((path, reason)),
-                FileNote::Fields(_) => {}
+                FileNote::File(facts) => files.push(facts.clone()),
+                FileNote::Absent { path, reason } => absent.push((path.clone(), reason.clone())),
+                FileNote::Fields(place, fields) => {
+                    for (field, declared) in fields.declared() {
+                        declared.into_iter().for_each(|one| place.note(one, &field, &mut files, &mut absent));
+                    }
+                }
             }
         }
         (Files::new(files), absent)
     }
 }
 
-impl FileNote {
-    /// Returns the notes of single files.
-    fn each(self) -> Box<dyn Iterator<Item = FileNote>> {
-        match self {
-            FileNote::Fields(files) => Box::new(files.notes()),
-            one => Box::new(iter::once(one)),
-        }
+impl FolderPlace {
+    /// Returns the path of a name in the folder.
+    fn path(&self, name: String) -> String {
+        if self.prefix.is_empty() { name } else { [self.prefix.as_str(), &name].concat() }
     }
 
+    /// Appends what a view declares to the files or to the absent ones.
+    fn note(
+        &self,
+        declared: Declared,
+        field: &Arc<str>,
+        files: &mut Vec<FileFacts>,
+        absent: &mut Vec<(String, String)>,
+    ) {
+        match declared {
+            Declared::Absent { name, reason } => absent.push((self.path(name), reason)),
+            Declared::File(file) => files.push(FileFacts {
+                path: self.path(file.name),
+                view: file.view,
+                field: Some(field.clone()),
+                bytes: file.bytes,
+                listing: file.listing,
+                is_folder_listed: self.is_listed,
+            }),
+        }
+    }
+}
+
+impl FileNote {
     /// Returns the first reason for the absence of a file, with its path.
     fn first_reason(&self) -> Option<(String, String)> {
-        self.clone().each().find_map(|note| match note {
-            FileNote::Absent { path, reason } => Some((path, reason)),
-            FileNote::File(_) | FileNote::Fields(_) => None,
-        })
+        match self {
+            FileNote::File(_) => None,
+            FileNote::Absent { path, reason } => Some((path.clone(), reason.clone())),
+            FileNote::Fields(place, fields) => {
+                fields.declared().flat_map(|(_, declared)| declared).find_map(|declared| match declared {
+                    Declared::Absent { name, reason } => Some((place.path(name), reason)),
+                    Declared::File(_) => None,
+                })
+            }
+        }
     }
 }
 
@@ -97,7 +131,7 @@ impl FolderBuilder {
     }
 
     /// Creates a builder of some of the files in a folder.
-    pub fn at(place: FolderPlace) -> Self {
+    fn at(place: FolderPlace) -> Self {
         FolderBuilder { folder: FixedFolder::new(place.modified), place, notes: Vec::new() }
     }
 
@@ -107,35 +141,28 @@ impl FolderBuilder {
         self
     }
 
-    fn into_notes(self) -> Vec<FileNote> {
-        self.notes
-    }
-
-    /// Adds a listed file. `field` is the user's name of its attribute or dimension.
-    pub fn add(&mut self, name: impl Into<String>, view: &'static View, field: Option<&str>, file: LazyFile) {
-        self.add_with(name, view, field, file, Listing::Always);
+    /// Adds a listed file.
+    pub fn add(&mut self, name: impl Into<String>, view: &'static View, file: LazyFile) {
+        self.add_with(name, view, file, Listing::Always);
     }
 
     /// Adds a file that is unlisted unless its view is shown.
-    pub fn add_unlisted(&mut self, name: impl Into<String>, view: &'static View, field: Option<&str>, file: LazyFile) {
+    pub fn add_unlisted(&mut self, name: impl Into<String>, view: &'static View, file: LazyFile) {
         let listing = if view.is_shown(&self.place.shown) { Listing::Always } else { Listing::Never };
-        self.add_with(name, view, field, file, listing);
+        self.add_with(name, view, file, listing);
     }
 
     /// Adds a file with the given listing.
-    pub fn add_with(
-        &mut self,
-        name: impl Into<String>,
-        view: &'static View,
-        field: Option<&str>,
-        file: LazyFile,
-        listing: Listing,
-    ) {
-        let name = name.into();
+    pub fn add_with(&mut self, name: impl Into<String>, view: &'static View, file: LazyFile, listing: Listing) {
+        self.add_of(name.into(), view, None, file, listing);
+    }
+
+    /// Adds a file with the given listing, which is that of an attribute or dimension if its user's name is given.
+    pub fn add_of(&mut self, name: String, view: &'static View, field: Option<&str>, file: LazyFile, listing: Listing) {
         self.notes.push(FileNote::File(FileFacts {
-            path: format!("{}{name}", self.place.prefix),
+            path: self.place.path(name.clone()),
             view,
-            field: field.map(str::to_owned),
+            field: field.map(Into::into),
             bytes: file.known_len(),
             listing: listing.clone(),
             is_folder_listed: self.place.is_listed,
@@ -147,13 +174,13 @@ impl FolderBuilder {
     pub fn leave_out(&mut self, name: &str, reason: impl ToString) {
         let reason = reason.to_string();
         self.folder.explain_absence(name, &reason);
-        self.notes.push(FileNote::Absent { path: format!("{}{name}", self.place.prefix), reason });
+        self.notes.push(FileNote::Absent { path: self.place.path(name.to_owned()), reason });
     }
 
     /// Adds the files of `views` for attributes, dimensions, or both. They are made when they are looked up.
     pub fn add_fields(&mut self, fields: &FieldFolder, of: WhichFields, views: impl Iterator<Item = &'static View>) {
-        let files = Arc::new(FilesOfFields::new(fields, of, views, self.place.clone()));
-        self.notes.push(FileNote::Fields(files.clone()));
+        let files = Arc::new(FilesOfFields::new(fields, of, views));
+        self.notes.push(FileNote::Fields(self.place.clone(), files.clone()));
         if !files.is_empty() {
             self.folder.add_all(files);
         }
@@ -183,7 +210,7 @@ impl FolderBuilder {
     pub fn add_unlisted_whole(&mut self, name: &str, main: &str, view: &'static View, folder: Arc<dyn Folder>) {
         let listing = if view.is_shown(&self.place.shown) { Listing::Always } else { Listing::Never };
         self.notes.push(FileNote::File(FileFacts {
-            path: format!("{}{name}/{main}", self.place.prefix),
+            path: self.place.path(format!("{name}/{main}")),
             view,
             field: None,
             bytes: None,
@@ -206,6 +233,120 @@ impl FolderBuilder {
     }
 }
 
+/// A file of a field, as a view declares it.
+pub struct DeclaredFile {
+    pub name: String,
+    pub view: &'static View,
+    /// The length, if it is known without the content.
+    pub bytes: Option<u64>,
+    pub listing: Listing,
+}
+
+/// What a view says of a name in its folder.
+pub enum Declared {
+    File(DeclaredFile),
+    /// A file that a reader may look for but that does not exist, with the reason.
+    Absent {
+        name: String,
+        reason: String,
+    },
+}
+
+/// The declarations of the views of a folder about one field.
+pub struct FilesOfField<'a> {
+    pub fields: &'a FieldFolder,
+    pub id: FieldId,
+    /// The description of the field for the formats.
+    pub field: Field,
+    /// The folder that gets the nodes, if they are made.
+    nodes: Option<&'a mut FixedFolder>,
+    declared: Vec<Declared>,
+}
+
+impl<'a> FilesOfField<'a> {
+    /// Returns what `views` declare about a field. Makes no node.
+    pub fn declared(fields: &FieldFolder, id: FieldId, views: &[&'static View]) -> Vec<Declared> {
+        FilesOfField::of(fields, id, None, views)
+    }
+
+    /// Adds the nodes of the files that `views` declare to a folder.
+    pub fn make(fields: &'a FieldFolder, id: FieldId, views: &[&'static View], nodes: &'a mut FixedFolder) {
+        FilesOfField::of(fields, id, Some(nodes), views);
+    }
+
+    fn of(
+        fields: &'a FieldFolder,
+        id: FieldId,
+        nodes: Option<&'a mut FixedFolder>,
+        views: &[&'static View],
+    ) -> Vec<Declared> {
+        let mut files = FilesOfField { fields, id, field: fields.describe(id), nodes, declared: Vec::new() };
+        views.iter().for_each(|view| view.declare_of_field(&mut files));
+        files.declared
+    }
+
+    /// Returns the name of the field's file with this ending.
+    pub fn name(&self, ending: &str) -> String {
+        [self.fields.names.of_field(self.id), ".", ending].concat()
+    }
+
+    /// Returns the name of the field's raw file.
+    pub fn raw_name(&self) -> String {
+        self.name(of_datatype(self.field.datatype))
+    }
+
+    /// Returns the number of cells in the files, if known without reading.
+    pub fn known_cells(&self) -> Option<u64> {
+        self.fields.known_cells(self.id)
+    }
+
+    /// Returns the number of dimensions of the array.
+    pub fn axes(&self) -> usize {
+        self.fields.schema().dimensions.len()
+    }
+
+    /// Returns whether the field is a dimension.
+    pub fn is_dimension(&self) -> bool {
+        matches!(self.id, FieldId::Dimension(_))
+    }
+
+    /// Declares a listed file; `make` makes it.
+    pub fn add(&mut self, name: String, view: &'static View, make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile) {
+        self.add_with(DeclaredFile { name, view, bytes: None, listing: Listing::Always }, make);
+    }
+
+    /// Declares a file that is unlisted unless its view is shown.
+    pub fn add_unlisted(
+        &mut self,
+        name: String,
+        view: &'static View,
+        make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile,
+    ) {
+        let listing = if view.is_shown(&self.fields.shown) { Listing::Always } else { Listing::Never };
+        self.add_with(DeclaredFile { name, view, bytes: None, listing }, make);
+    }
+
+    /// Declares a file. `make` makes it; its node has the declared length.
+    pub fn add_with(&mut self, file: DeclaredFile, make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile) {
+        let Some(nodes) = &mut self.nodes else { return self.declared.push(Declared::File(file)) };
+        let node = make(self.fields, self.id);
+        let node = match file.bytes {
+            Some(bytes) => node.with_length(bytes),
+            None => node,
+        };
+        nodes.add_with(file.name, Node::File(Arc::new(node)), file.listing);
+    }
+
+    /// Records why there is no file of this name.
+    pub fn leave_out(&mut self, name: String, reason: impl ToString) {
+        let reason = reason.to_string();
+        match &mut self.nodes {
+            Some(nodes) => nodes.explain_absence(&name, &reason),
+            None => self.declared.push(Declared::Absent { name, reason }),
+        }
+    }
+}
+
 /// The fields that have files in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhichFields {
@@ -220,7 +361,6 @@ pub struct FilesOfFields {
     fields: FieldFolder,
     of: WhichFields,
     views: Vec<&'static View>,
-    place: FolderPlace,
     made: Mutex<HashMap<FieldId, Arc<FixedFolder>>>,
     /// The bytes of all files whose lengths are known before their contents are made.
     bytes: OnceLock<u64>,
@@ -228,26 +368,19 @@ pub struct FilesOfFields {
 
 impl FilesOfFields {
     /// Creates the files of `views` in a folder. Makes none of them.
-    pub fn new(
-        fields: &FieldFolder,
-        of: WhichFields,
-        views: impl Iterator<Item = &'static View>,
-        place: FolderPlace,
-    ) -> Self {
+    pub fn new(fields: &FieldFolder, of: WhichFields, views: impl Iterator<Item = &'static View>) -> Self {
         let views = views.filter(|view| matches!(view.add, Add::OfFields(_))).collect();
-        let (made, bytes) = (Mutex::new(HashMap::new()), OnceLock::new());
-        FilesOfFields { fields: fields.clone(), of, views, place, made, bytes }
+        FilesOfFields { fields: fields.clone(), of, views, made: Mutex::default(), bytes: OnceLock::new() }
     }
 
-    /// Returns whether no field has a file here. Makes the files of the first fields, until one has any.
+    /// Returns whether no field has a file here.
     pub fn is_empty(&self) -> bool {
-        self.ids().all(|id| self.build(id).folder.is_empty())
+        self.ids().all(|id| self.files(id).next().is_none())
     }
 
-    /// Returns what the texts that describe the folder say about the files, field by field.
-    pub fn notes(self: &Arc<Self>) -> impl Iterator<Item = FileNote> + use<> {
-        let this = self.clone();
-        self.ids().flat_map(move |id| this.build(id).into_notes())
+    /// Returns what the views declare, field by field, with the user's name of the field.
+    pub fn declared(&self) -> impl Iterator<Item = (Arc<str>, Vec<Declared>)> {
+        self.ids().map(|id| (Arc::from(&*self.fields.user_name(id)), self.declared_of(id)))
     }
 
     /// Returns the fields in the order of their files.
@@ -257,10 +390,22 @@ impl FilesOfFields {
         attributes.into_iter().flatten().chain(dimensions.into_iter().flatten())
     }
 
-    fn build(&self, id: FieldId) -> FolderBuilder {
-        let mut builder = FolderBuilder::at(self.place.clone());
-        self.views.iter().for_each(|view| view.add_of_field(&mut builder, &self.fields, id));
-        builder
+    fn declared_of(&self, id: FieldId) -> Vec<Declared> {
+        FilesOfField::declared(&self.fields, id, &self.views)
+    }
+
+    /// Returns the files that a field has.
+    fn files(&self, id: FieldId) -> impl Iterator<Item = DeclaredFile> + use<> {
+        self.declared_of(id).into_iter().filter_map(|declared| match declared {
+            Declared::File(file) => Some(file),
+            Declared::Absent { .. } => None,
+        })
+    }
+
+    /// Returns the bytes of the listed files of a field whose lengths are known before their contents are made.
+    fn known_bytes_of(&self, id: FieldId) -> u64 {
+        let bytes = |file: DeclaredFile| file.bytes.filter(|_| file.listing.is_listed()).unwrap_or(0);
+        self.files(id).map(bytes).fold(0, u64::saturating_add)
     }
 
     fn made(&self) -> MutexGuard<'_, HashMap<FieldId, Arc<FixedFolder>>> {
@@ -272,8 +417,14 @@ impl FilesOfFields {
         if let Some(made) = self.made().get(&id) {
             return made.clone();
         }
-        let made = Arc::new(self.build(id).folder);
+        let made = Arc::new(self.make(id));
         self.made().entry(id).or_insert(made).clone()
+    }
+
+    fn make(&self, id: FieldId) -> FixedFolder {
+        let mut folder = FixedFolder::new(self.fields.modified);
+        FilesOfField::make(&self.fields, id, &self.views, &mut folder);
+        folder
     }
 
     /// Returns the fields that may have a file of this name, which is that of the first that has one.
@@ -308,17 +459,18 @@ impl Folder for FilesOfFields {
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
+        let listed = self.ids().flat_map(|id| self.files(id)).filter(|file| file.listing.is_listed());
+        let mut entries: Vec<Entry> = listed.map(|file| Entry { name: file.name, kind: EntryKind::File }).collect();
         // A dimension may have the name of an attribute, whose files come first.
-        let mut names = HashSet::new();
-        let mut entries = Vec::new();
-        for id in self.ids() {
-            entries.extend(self.build(id).folder.list()?.into_iter().filter(|entry| names.insert(entry.name.clone())));
+        if self.of == WhichFields::All {
+            let mut names = HashSet::new();
+            entries.retain(|entry| names.insert(entry.name.clone()));
         }
         Ok(entries)
     }
 
     fn known_paths(&self) -> Vec<String> {
-        self.ids().take(MAX_SUGGESTED).flat_map(|id| self.build(id).folder.known_paths()).collect()
+        self.ids().take(MAX_SUGGESTED).flat_map(|id| self.make(id).known_paths()).collect()
     }
 
     fn modified(&self) -> SystemTime {
@@ -330,7 +482,7 @@ impl Folder for FilesOfFields {
     }
 
     fn known_bytes(&self) -> u64 {
-        let before = |id: FieldId| self.build(id).folder.known_bytes();
+        let before = |id: FieldId| self.known_bytes_of(id);
         let bytes = *self.bytes.get_or_init(|| self.ids().map(before).fold(0, u64::saturating_add));
         let made: Vec<(FieldId, Arc<FixedFolder>)> = self.made().iter().map(|(id, made)| (*id, made.clone())).collect();
         let since = made.into_iter().map(|(id, made)| made.known_bytes().saturating_sub(before(id)));

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tilefs_export::column::extension::of_datatype;
 use tilefs_export::npy::{self, Order};
 use tilefs_export::{Column, Content};
 use tilefs_format::error::{Error, Result};
@@ -10,7 +9,7 @@ use tilefs_format::error::{Error, Result};
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::FilesOfField;
 use crate::views::npy::NPY;
 use crate::views::view::only_dense;
 use crate::views::view::{Add, Shown, View};
@@ -29,23 +28,22 @@ pub static COLUMN_MAJOR: View = View {
     ..View::PLAIN
 };
 
-fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    let field = fields.describe(id);
-    if matches!(id, FieldId::Dimension(_)) || field.values_per_cell.is_none() {
+fn add(files: &mut FilesOfField<'_>) {
+    if files.is_dimension() || files.field.values_per_cell.is_none() {
         return;
     }
-    let values = move |fields: &FieldFolder| -> Result<Arc<dyn Content>> {
-        let values = fields.subarray.column_major_values(id)?;
-        values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
-    };
-    let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
-    let raw = fields.file(values);
-    builder.add(format!("{name}.{}", of_datatype(field.datatype)), &COLUMN_MAJOR, Some(&user_name), raw);
-    if npy::check(&field).is_ok() {
-        let file = fields.file(move |fields| {
-            let column = Column { values: values(fields)?, ..column_of(fields, id)? };
-            Ok(npy::npy(&column, Order::ColumnMajor)?)
+    files.add(files.raw_name(), &COLUMN_MAJOR, |fields, id| fields.file(move |fields| values(fields, id)));
+    if npy::check(&files.field).is_ok() {
+        files.add(files.name("npy"), &NPY, |fields, id| {
+            fields.file(move |fields| {
+                let column = Column { values: values(fields, id)?, ..column_of(fields, id)? };
+                Ok(npy::npy(&column, Order::ColumnMajor)?)
+            })
         });
-        builder.add(format!("{name}.npy"), &NPY, Some(&user_name), file);
     }
+}
+
+fn values(fields: &FieldFolder, id: FieldId) -> Result<Arc<dyn Content>> {
+    let values = fields.subarray.column_major_values(id)?;
+    values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
 }

@@ -61,12 +61,12 @@ fn add_netcdf(builder: &mut FolderBuilder, fields: &FieldFolder) {
         return builder.leave_out("array.nc", "netCDF classic has no axis of length 0");
     }
     let file = fields.file(|fields| Ok(netcdf(&columns_of_all(fields, Texts::Measured)?)?.file.content));
-    builder.add_with("array.nc", &NETCDF, None, file, fields.listing_of_all());
+    builder.add_with("array.nc", &NETCDF, file, fields.listing_of_all());
 }
 
 fn add_hdf5(builder: &mut FolderBuilder, fields: &FieldFolder, view: &'static View, form: Form) {
     let file = fields.file(move |fields| hdf5(&columns_of_all(fields, Texts::Unmeasured)?, form));
-    builder.add_with(view.files.concat(), view, None, file, fields.listing_of_all());
+    builder.add_with(view.files.concat(), view, file, fields.listing_of_all());
 }
 
 fn ncdump(finder: &FileFinder<'_>) -> Option<Command> {

@@ -1,6 +1,7 @@
 //! The list of the files of a folder, for the texts that describe it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::node::listing::Listing;
 use crate::views::view::View;
@@ -12,7 +13,7 @@ pub struct FileFacts {
     pub path: String,
     pub view: &'static View,
     /// The user's name of its attribute or dimension; `None` for several or none.
-    pub field: Option<String>,
+    pub field: Option<Arc<str>>,
     /// `None` if it would have to be counted.
     pub bytes: Option<u64>,
     /// Whether `ls` shows it in its folder.
@@ -37,19 +38,20 @@ impl FileFacts {
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     all: Vec<FileFacts>,
-    by_field: HashMap<String, Vec<usize>>,
+    by_field: HashMap<Arc<str>, Vec<usize>>,
 }
 
 impl Files {
     pub fn new(all: Vec<FileFacts>) -> Self {
-        let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
-        for (number, file) in all.iter().enumerate() {
-            if let Some(field) = &file.field {
-                match by_field.get_mut(field) {
-                    Some(numbers) => numbers.push(number),
-                    None => drop(by_field.insert(field.clone(), vec![number])),
-                }
+        let mut by_field: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        let mut number = 0;
+        // The files of a field in one folder follow each other.
+        for of_one in all.chunk_by(|one, next| one.field == next.field) {
+            let end = number + of_one.len();
+            if let Some(field) = of_one.first().and_then(|file| file.field.clone()) {
+                by_field.entry(field).or_default().extend(number..end);
             }
+            number = end;
         }
         Files { all, by_field }
     }

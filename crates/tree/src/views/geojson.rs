@@ -34,7 +34,7 @@ pub static GEOJSON: View = View {
         if may_have_geometries(fields) {
             let listing = fields.listing_if(GEOJSON.is_shown(&fields.shown), Sizing::Cells);
             let file = file_of_lines(fields, "GeoJSON lines", table);
-            builder.add_with("cells.geojsonl", &GEOJSON, None, file, listing);
+            builder.add_with("cells.geojsonl", &GEOJSON, file, listing);
         }
     }),
     ..View::PLAIN

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tilefs_export::text;
+use tilefs_export::{Content, text};
+use tilefs_format::error::Result;
 use tilefs_format::schema::Attribute;
 
 use crate::cells::FieldId;
@@ -10,7 +11,7 @@ use crate::fields::FieldFolder;
 use crate::fields::columns::labelled_column_of;
 use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number};
 use crate::views::lines::LINES;
 use crate::views::tables::measured;
@@ -31,25 +32,28 @@ pub static GRID: View = View {
     ..View::PLAIN
 };
 
-/// Adds the values as text. Codes of an enumeration are shown as labels: one per line along one axis, where they need
+/// Declares the values as text. Codes of an enumeration are shown as labels: one per line along one axis, where they need
 /// no fixed width.
-fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if text::check_grid(&fields.describe(id)).is_err() {
+fn add(files: &mut FilesOfField<'_>) {
+    if text::check_grid(&files.field).is_err() {
         return;
     }
-    let in_lines = fields.has_one_axis() && fields.has_labels(id);
-    let file = fields.file(move |fields| {
-        let column = labelled_column_of(fields, id)?;
-        // Labels of several numbers have no text, so codes are shown.
-        if in_lines && column.field.labels.is_some() {
-            let table = text::label_lines(&column)?;
-            return Ok(Arc::new(measured(&*fields.subarray, format_args!("labels of {id:?}"), table)?));
-        }
-        Ok(text::grid(&column)?)
-    });
-    let name = format!("{}.txt", fields.names.of_field(id));
+    let in_lines = files.fields.has_one_axis() && files.fields.has_labels(files.id);
     let (view, sizing) = if in_lines { (&LINES, Sizing::Cells) } else { (&GRID, Sizing::Count) };
-    builder.add_with(name, view, Some(&fields.user_name(id)), file, fields.listing(sizing));
+    let (name, listing) = (files.name("txt"), files.fields.listing(sizing));
+    files.add_with(DeclaredFile { name, view, bytes: None, listing }, |fields, id| {
+        fields.file(move |fields| values(fields, id, in_lines))
+    });
+}
+
+fn values(fields: &FieldFolder, id: FieldId, in_lines: bool) -> Result<Arc<dyn Content>> {
+    let column = labelled_column_of(fields, id)?;
+    // Labels of several numbers have no text, so codes are shown.
+    if in_lines && column.field.labels.is_some() {
+        let table = text::label_lines(&column)?;
+        return Ok(Arc::new(measured(&*fields.subarray, format_args!("labels of {id:?}"), table)?));
+    }
+    Ok(text::grid(&column)?)
 }
 
 /// Returns the command for the first rows, unless a table shows them.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tilefs_export::Column;
 use tilefs_export::column::FormatResult;
-use tilefs_export::column::extension::of_datatype;
 use tilefs_export::raster::Scene;
 use tilefs_export::raster::{envi, sidecar};
 
@@ -13,7 +12,7 @@ use crate::fields::FieldFolder;
 use crate::fields::rasters::Rasters;
 use crate::node::lazy::LazyFile;
 use crate::node::quoting::path_word;
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::FilesOfField;
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::view::{Add, Job, Shown, TEXT, Task, View};
 
@@ -36,9 +35,9 @@ pub static VRT: View = View {
     lacks: "text, blobs, 8-bit signed integers, cells of varying size, and a single axis",
     job: Some(Job::new(14, "Rasters: GDAL, QGIS")),
     shown: Shown::With("vrt"),
-    add: Add::OfFields(|builder, fields, id| {
-        let fits = sidecar::check_vrt(&fields.describe(id), fields.schema().dimensions.len()).is_ok();
-        add_header(builder, fields, id, &VRT, fits.then_some(("vrt", sidecar::vrt)));
+    add: Add::OfFields(|files| {
+        let fits = sidecar::check_vrt(&files.field, files.axes()).is_ok();
+        add_header(files, &VRT, fits.then_some(("vrt", sidecar::vrt)));
     }),
     commands: &[(Task::Raster, gdal)],
     ..View::PLAIN
@@ -52,11 +51,11 @@ pub static SIDECAR: View = View {
     reader: "header of an image: ITK, 3D Slicer, ParaView, ImageJ",
     lacks: "text, blobs, cells of varying size, nulls, and more than 16 axes",
     shown: Shown::WithAll,
-    add: Add::OfFields(|builder, fields, id| {
-        let is_image = sidecar::check_image(&fields.describe(id), fields.schema().dimensions.len()).is_ok();
-        let can_mhd = is_image && sidecar::can_mhd_name(&data_file(fields, id));
-        add_header(builder, fields, id, &SIDECAR, is_image.then_some(("nhdr", sidecar::nhdr)));
-        add_header(builder, fields, id, &SIDECAR, can_mhd.then_some(("mhd", sidecar::mhd)));
+    add: Add::OfFields(|files| {
+        let is_image = sidecar::check_image(&files.field, files.axes()).is_ok();
+        let can_mhd = is_image && sidecar::can_mhd_name(&files.raw_name());
+        add_header(files, &SIDECAR, is_image.then_some(("nhdr", sidecar::nhdr)));
+        add_header(files, &SIDECAR, can_mhd.then_some(("mhd", sidecar::mhd)));
     }),
     ..View::PLAIN
 };
@@ -64,39 +63,29 @@ pub static SIDECAR: View = View {
 /// Writes the header of an image whose raw file has the given name.
 type ImageHeader = fn(&Column, &Scene, &str) -> FormatResult<Vec<u8>>;
 
-/// Returns the name of the raw file of a field.
-fn data_file(fields: &FieldFolder, id: FieldId) -> String {
-    format!("{}.{}", fields.names.of_field(id), of_datatype(fields.describe(id).datatype))
-}
-
 /// Returns whether a field is an attribute of a dense array.
-fn is_dense_attribute(fields: &FieldFolder, id: FieldId) -> bool {
-    matches!(id, FieldId::Attribute(_)) && !fields.schema().is_sparse()
+fn is_dense_attribute(files: &FilesOfField<'_>) -> bool {
+    !files.is_dimension() && !files.fields.schema().is_sparse()
 }
 
-fn add_envi(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if !is_dense_attribute(fields, id) {
+fn add_envi(files: &mut FilesOfField<'_>) {
+    if !is_dense_attribute(files) {
         return;
     }
-    let name = format!("{}.hdr", data_file(fields, id));
-    match envi::check(&fields.describe(id), fields.schema().dimensions.len()) {
-        Err(reason) => builder.leave_out(&name, reason),
-        Ok(()) => builder.add(name, &ENVI, Some(&fields.user_name(id)), header(fields, id, envi::header)),
+    let name = files.raw_name() + ".hdr";
+    match envi::check(&files.field, files.axes()) {
+        Err(reason) => files.leave_out(name, reason),
+        Ok(()) => files.add(name, &ENVI, |fields, id| header(fields, id, envi::header)),
     }
 }
 
-/// Adds a header for an attribute of a dense array: `form` is the ending of its name and what writes it.
-fn add_header(
-    builder: &mut FolderBuilder,
-    fields: &FieldFolder,
-    id: FieldId,
-    view: &'static View,
-    form: Option<(&str, ImageHeader)>,
-) {
-    let Some((ending, write)) = form.filter(|_| is_dense_attribute(fields, id)) else { return };
-    let data = data_file(fields, id);
-    let file = header(fields, id, move |column, scene| write(column, scene, &data));
-    builder.add_unlisted(format!("{}.{ending}", fields.names.of_field(id)), view, Some(&fields.user_name(id)), file);
+/// Declares a header for an attribute of a dense array: `form` is the ending of its name and what writes it.
+fn add_header(files: &mut FilesOfField<'_>, view: &'static View, form: Option<(&str, ImageHeader)>) {
+    let Some((ending, write)) = form.filter(|_| is_dense_attribute(files)) else { return };
+    let data = files.raw_name();
+    files.add_unlisted(files.name(ending), view, |fields, id| {
+        header(fields, id, move |column, scene| write(column, scene, &data))
+    });
 }
 
 /// Returns a file that `write` makes from the column and its properties as a raster.

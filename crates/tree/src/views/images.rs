@@ -16,7 +16,7 @@ use tilefs_format::schema::Dimension;
 use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
 use crate::fields::rasters::{self, Rasters};
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::FilesOfField;
 use crate::views::view::only_dense;
 use crate::views::view::{Add, Job, Shown, View};
 
@@ -32,9 +32,9 @@ pub static FITS: View = View {
     holds_values: true,
     shown: Shown::With("fits"),
     fits: only_dense,
-    add: Add::OfFields(|builder, fields, id| {
-        let fits = fits::check(&fields.describe(id), fields.schema().dimensions.len());
-        add_image(builder, fields, id, &FITS, fits, move |fields| {
+    add: Add::OfFields(|files| {
+        let fits = fits::check(&files.field, files.axes());
+        add_image(files, &FITS, fits, |fields, id| {
             let rasters = Rasters::of(fields)?;
             let column = column(&*fields.subarray, id, rasters.describe(id)?)?;
             Ok(fits::fits(&column, &image_axes(fields), &rasters.notes.of_array)?)
@@ -54,9 +54,9 @@ pub static NIFTI: View = View {
     holds_values: true,
     shown: Shown::With("nifti"),
     fits: only_dense,
-    add: Add::OfFields(|builder, fields, id| {
-        let fits = nifti::check(&fields.describe(id), fields.schema().dimensions.len());
-        add_image(builder, fields, id, &NIFTI, fits, move |fields| {
+    add: Add::OfFields(|files| {
+        let fits = nifti::check(&files.field, files.axes());
+        add_image(files, &NIFTI, fits, |fields, id| {
             let rasters = Rasters::of(fields)?;
             let (column, order) = volume(fields, id, rasters.describe(id)?)?;
             Ok(nifti::nifti(&column, order, &image_axes(fields), &rasters.notes.of_array)?)
@@ -65,24 +65,21 @@ pub static NIFTI: View = View {
     ..View::PLAIN
 };
 
-/// Adds the image of an attribute, if the format can hold it.
+/// Declares the image of an attribute, if the format can hold it.
 fn add_image(
-    builder: &mut FolderBuilder,
-    fields: &FieldFolder,
-    id: FieldId,
+    files: &mut FilesOfField<'_>,
     view: &'static View,
     fits: FormatResult<()>,
-    make: impl Fn(&FieldFolder) -> Result<Arc<dyn Content>> + Send + Sync + 'static,
+    make: fn(&FieldFolder, FieldId) -> Result<Arc<dyn Content>>,
 ) {
-    if matches!(id, FieldId::Dimension(_)) {
+    if files.is_dimension() {
         return;
     }
-    let name = view.files.concat().replace("NAME", fields.names.of_field(id));
+    let name = view.files.concat().replace("NAME", files.fields.names.of_field(files.id));
     match fits {
-        Err(reason) => builder.leave_out(&name, reason),
+        Err(reason) => files.leave_out(name, reason),
         Ok(()) => {
-            let file = fields.file(move |fields| make(&rasters::without_padding(fields)?));
-            builder.add(name, view, Some(&fields.user_name(id)), file);
+            files.add(name, view, |fields, id| fields.file(move |fields| make(&rasters::without_padding(fields)?, id)))
         }
     }
 }

@@ -31,7 +31,7 @@ pub static JSON_LINES: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         let listing = fields.listing_if(JSON_LINES.is_shown(&fields.shown), Sizing::Cells);
-        builder.add_with("cells.jsonl", &JSON_LINES, None, file(fields), listing);
+        builder.add_with("cells.jsonl", &JSON_LINES, file(fields), listing);
     }),
     parts: &[Parts { folder: PARTS, about: "", ending: "jsonl", sizing: |_| Sizing::Cells, make: file }],
     ..View::PLAIN

@@ -22,7 +22,7 @@ use crate::node::names::FileNames;
 use crate::node::shown::ShownViews;
 use crate::node::{Folder, Node};
 use crate::options::TreeOptions;
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::FilesOfField;
 use crate::views::lines::LINES;
 use crate::views::raw::{OFFSETS, RAW, VALIDITY};
 
@@ -58,25 +58,25 @@ fn files(
     modified: SystemTime,
     whole: WholeFolder,
 ) -> Result<(FixedFolder, bool)> {
-    let mut builder = FolderBuilder::new(modified);
+    let mut folder = FixedFolder::new(modified);
     let (mut names, mut lasts) = (FileNames::new(&[]), true);
     for label in &array.schema().labels {
         let values = format!(".{}", of_datatype(label.datatype));
         let stem = names.give(&label.name, &[&values, ".offsets.u64", ".valid.u8", ".txt", ""]);
-        if let Err(error) = add_values(&mut builder, array, label, &stem, selection, modified) {
+        if let Err(error) = add_values(&mut folder, array, label, &stem, selection, modified) {
             if error.is_transient() {
                 return Err(error);
             }
             lasts = false;
             let file = format!("{stem}{values}");
             let again = values_of(array, label, &stem, selection, modified, file.clone());
-            builder.folder.add_file(file, LazyFile::new(modified, again));
+            folder.add_file(file, LazyFile::new(modified, again));
         }
         let (array, label) = (array.clone(), label.clone());
         let open = move || whole(array.label(&label)?.array, Arc::new(TreeOptions::default()));
-        builder.folder.add_folder(stem, LazyFolder::new(modified, open));
+        folder.add_folder(stem, LazyFolder::new(modified, open));
     }
-    Ok((builder.folder, lasts))
+    Ok((folder, lasts))
 }
 
 /// Returns a function that looks for the values of a label again, as a damaged label may be restored while its file is
@@ -91,9 +91,9 @@ fn values_of(
 ) -> impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static {
     let (array, label, stem, selection) = (array.clone(), label.clone(), stem.to_owned(), selection.cloned());
     move || {
-        let mut builder = FolderBuilder::new(modified);
-        add_values(&mut builder, &array, &label, &stem, selection.as_ref(), modified)?;
-        match builder.folder.lookup(&file)? {
+        let mut folder = FixedFolder::new(modified);
+        add_values(&mut folder, &array, &label, &stem, selection.as_ref(), modified)?;
+        match folder.lookup(&file)? {
             Some(Node::File(values)) => values.open(),
             _ => Err(Error::NotFound { path: file.clone() }),
         }
@@ -101,7 +101,7 @@ fn values_of(
 }
 
 fn add_values(
-    builder: &mut FolderBuilder,
+    folder: &mut FixedFolder,
     array: &OpenedArray,
     label: &DimensionLabel,
     stem: &str,
@@ -118,9 +118,7 @@ fn add_values(
     let subarray = Arc::new(subarray);
     let fields =
         FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, form: ArrayForm::default() };
-    let attribute = FieldId::Attribute(opened.attribute);
-    for view in [&RAW, &OFFSETS, &VALIDITY, &LINES] {
-        view.add_of_field(builder, &fields, attribute);
-    }
+    let views = [&RAW, &OFFSETS, &VALIDITY, &LINES];
+    FilesOfField::make(&fields, FieldId::Attribute(opened.attribute), &views, folder);
     Ok(())
 }

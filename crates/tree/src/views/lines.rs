@@ -2,11 +2,9 @@
 
 use tilefs_export::text;
 
-use crate::cells::FieldId;
-use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
 use crate::node::quoting::path_word;
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::view::{Add, TEXT, Task, View};
 
@@ -23,11 +21,12 @@ pub static LINES: View = View {
     ..View::PLAIN
 };
 
-fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if text::check_lines(&fields.describe(id)).is_ok() {
-        let name = format!("{}.txt", fields.names.of_field(id));
-        let file = fields.file(move |fields| Ok(text::lines(&column_of(fields, id)?)?));
-        builder.add_with(name, &LINES, Some(&fields.user_name(id)), file, fields.listing_of_values(id));
+fn add(files: &mut FilesOfField<'_>) {
+    if text::check_lines(&files.field).is_ok() {
+        let (name, listing) = (files.name("txt"), files.fields.listing_of_values(&files.field));
+        files.add_with(DeclaredFile { name, view: &LINES, bytes: None, listing }, |fields, id| {
+            fields.file(move |fields| Ok(text::lines(&column_of(fields, id)?)?))
+        });
     }
 }
 

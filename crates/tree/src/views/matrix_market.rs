@@ -45,7 +45,7 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     });
     let name = format!("{}.mtx", fields.names.of_field(id));
     let listing = fields.listing_if(MATRIX_MARKET.is_shown(&fields.shown), Sizing::Cells);
-    builder.add_with(name, &MATRIX_MARKET, Some(&fields.user_name(id)), file, listing);
+    builder.add_of(name, &MATRIX_MARKET, Some(&fields.user_name(id)), file, listing);
 }
 
 fn first_cells(finder: &FileFinder<'_>) -> Option<Command> {

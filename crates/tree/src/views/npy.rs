@@ -1,13 +1,17 @@
 //! `npy/`: the values of a field, or its mask of nulls, as a NumPy file.
 
+use std::sync::Arc;
+
+use tilefs_export::Content;
 use tilefs_export::npy::{self, Order};
+use tilefs_format::error::Result;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
 use crate::node::listing::Sizing;
 use crate::node::quoting::{literal, shell_word};
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::view::{Add, Job, Task, View, WebCommand};
 
@@ -26,21 +30,29 @@ pub static NPY: View = View {
     ..View::PLAIN
 };
 
-fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    let name = format!("{}.npy", fields.names.of_field(id));
-    match npy::check(&fields.describe(id)) {
-        Err(reason) => builder.leave_out(&name, reason),
-        Ok(()) => {
-            let file = fields.file(move |fields| Ok(npy::npy(&column_of(fields, id)?, Order::RowMajor)?));
-            builder.add_with(name, &NPY, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
-        }
+fn add(files: &mut FilesOfField<'_>) {
+    let name = files.name("npy");
+    match npy::check(&files.field) {
+        Err(reason) => files.leave_out(name, reason),
+        Ok(()) => add_counted(files, name, |fields, id| Ok(npy::npy(&column_of(fields, id)?, Order::RowMajor)?)),
     }
     // Whether each cell has a value, even if NumPy cannot hold the values themselves.
-    if fields.describe(id).nullable {
-        let name = format!("{}.valid.npy", fields.names.of_field(id));
-        let file = fields.file(move |fields| Ok(npy::validity(&column_of(fields, id)?, Order::RowMajor)?));
-        builder.add_with(name, &NPY, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
+    if files.field.nullable {
+        let name = files.name("valid.npy");
+        add_counted(files, name, |fields, id| Ok(npy::validity(&column_of(fields, id)?, Order::RowMajor)?));
     }
+}
+
+/// Declares a file whose size depends on the number of cells.
+fn add_counted(
+    files: &mut FilesOfField<'_>,
+    name: String,
+    make: fn(&FieldFolder, FieldId) -> Result<Arc<dyn Content>>,
+) {
+    let listing = files.fields.listing(Sizing::Count);
+    files.add_with(DeclaredFile { name, view: &NPY, bytes: None, listing }, |fields, id| {
+        fields.file(move |fields| make(fields, id))
+    });
 }
 
 fn load(finder: &FileFinder<'_>) -> Option<Command> {

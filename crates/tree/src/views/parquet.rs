@@ -60,7 +60,7 @@ pub static PARQUET_MICROSECONDS: View = View {
     add: Add::OfArray(|builder, fields| {
         if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {
             let file = whole_file(fields, in_microseconds);
-            builder.add_unlisted("cells.us.parquet", &PARQUET_MICROSECONDS, None, file);
+            builder.add_unlisted("cells.us.parquet", &PARQUET_MICROSECONDS, file);
         }
     }),
     ..View::PLAIN
@@ -79,7 +79,7 @@ pub static PARQUET_METADATA: View = View {
     shown: Shown::Never,
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        builder.add_unlisted("_metadata", &PARQUET_METADATA, None, metadata_of_parts(fields));
+        builder.add_unlisted("_metadata", &PARQUET_METADATA, metadata_of_parts(fields));
     }),
     ..View::PLAIN
 };
@@ -98,7 +98,7 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
     }
     note_fields(builder, fields, "cells.parquet");
     let file = whole_file(fields, |column| column);
-    builder.add_with("cells.parquet", &PARQUET, None, file, fields.listing_of_all());
+    builder.add_with("cells.parquet", &PARQUET, file, fields.listing_of_all());
 }
 
 /// Returns the table as a Parquet file; `change` is applied to each column.

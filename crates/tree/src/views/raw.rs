@@ -1,6 +1,5 @@
 //! The raw files of attributes and dimensions: values, coordinates, offsets and validity.
 
-use tilefs_export::column::extension::of_datatype;
 use tilefs_format::datatype::Kind;
 use tilefs_format::schema::{Attribute, CellValNum};
 
@@ -10,7 +9,7 @@ use crate::node::ExtendedAttributes;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::quoting::{literal, path_word, shell_word};
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number, od};
 use crate::views::view::{Add, Task, View};
 
@@ -21,8 +20,8 @@ pub static RAW: View = View {
     reader: "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
     lacks: "types, shapes and nulls, which schema.json and NAME.valid.u8 have",
     holds_values: true,
-    add: Add::OfFields(|builder, fields, id| match id {
-        FieldId::Attribute(_) => add_values(builder, fields, id, &RAW),
+    add: Add::OfFields(|files| match files.id {
+        FieldId::Attribute(_) => add_values(files, &RAW),
         FieldId::Dimension(_) => {}
     }),
     commands: &[(Task::FirstValues, first_values), (Task::R, r)],
@@ -35,8 +34,8 @@ pub static COORDINATES: View = View {
     files: &["dims/NAME.EXT"],
     reader: "coordinates, little-endian: as for values",
     lacks: "types and units, which schema.json has",
-    add: Add::OfFields(|builder, fields, id| match id {
-        FieldId::Dimension(_) => add_values(builder, fields, id, &COORDINATES),
+    add: Add::OfFields(|files| match files.id {
+        FieldId::Dimension(_) => add_values(files, &COORDINATES),
         FieldId::Attribute(_) => {}
     }),
     ..View::PLAIN
@@ -62,32 +61,36 @@ pub static VALIDITY: View = View {
     ..View::PLAIN
 };
 
-fn add_values(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId, view: &'static View) {
-    let field = fields.describe(id);
-    let name = format!("{}.{}", fields.names.of_field(id), of_datatype(field.datatype));
-    let values = described(fields, id, fields.file(move |fields| fields.subarray.values(id)), xattrs::of_values);
-    let values = with_cells(values, fields.known_cells(id), field.cell_size());
-    builder.add_with(name, view, Some(&fields.user_name(id)), values, fields.listing_of_values(id));
+fn add_values(files: &mut FilesOfField<'_>, view: &'static View) {
+    let name = files.raw_name();
+    let bytes = length(files.known_cells(), files.field.cell_size());
+    let listing = files.fields.listing_of_values(&files.field);
+    files.add_with(DeclaredFile { name, view, bytes, listing }, |fields, id| {
+        described(fields, id, fields.file(move |fields| fields.subarray.values(id)), xattrs::of_values)
+    });
 }
 
-fn add_offsets(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if fields.describe(id).values_per_cell.is_some() {
+fn add_offsets(files: &mut FilesOfField<'_>) {
+    if files.field.values_per_cell.is_some() {
         return;
     }
-    let name = format!("{}.offsets.u64", fields.names.of_field(id));
-    let offsets = described(fields, id, fields.file(move |fields| fields.subarray.offsets(id)), xattrs::of_offsets);
-    let offsets = with_cells(offsets, fields.known_cells(id).map(|cells| cells + 1), Some(8));
-    builder.add_with(name, &OFFSETS, Some(&fields.user_name(id)), offsets, fields.listing(Sizing::Count));
+    let name = files.name("offsets.u64");
+    let bytes = length(files.known_cells().and_then(|cells| cells.checked_add(1)), Some(8));
+    let listing = files.fields.listing(Sizing::Count);
+    files.add_with(DeclaredFile { name, view: &OFFSETS, bytes, listing }, |fields, id| {
+        described(fields, id, fields.file(move |fields| fields.subarray.offsets(id)), xattrs::of_offsets)
+    });
 }
 
-fn add_validity(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if !fields.describe(id).nullable {
+fn add_validity(files: &mut FilesOfField<'_>) {
+    if !files.field.nullable {
         return;
     }
-    let name = format!("{}.valid.u8", fields.names.of_field(id));
-    let validity = described(fields, id, fields.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity);
-    let validity = with_cells(validity, fields.known_cells(id), Some(1));
-    builder.add_with(name, &VALIDITY, Some(&fields.user_name(id)), validity, fields.listing(Sizing::Count));
+    let name = files.name("valid.u8");
+    let (bytes, listing) = (length(files.known_cells(), Some(1)), files.fields.listing(Sizing::Count));
+    files.add_with(DeclaredFile { name, view: &VALIDITY, bytes, listing }, |fields, id| {
+        described(fields, id, fields.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity)
+    });
 }
 
 fn described(
@@ -100,11 +103,9 @@ fn described(
     file.described_by(move || describe(&fields, id))
 }
 
-fn with_cells(file: LazyFile, cells: Option<u64>, cell_size: Option<u64>) -> LazyFile {
-    match cells.zip(cell_size).and_then(|(cells, size)| cells.checked_mul(size)) {
-        Some(length) => file.with_length(length),
-        None => file,
-    }
+/// Returns the length of a file of cells of one size.
+fn length(cells: Option<u64>, cell_size: Option<u64>) -> Option<u64> {
+    cells.zip(cell_size).and_then(|(cells, size)| cells.checked_mul(size))
 }
 
 fn first_values(finder: &FileFinder<'_>) -> Option<Command> {

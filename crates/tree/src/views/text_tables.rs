@@ -28,7 +28,7 @@ pub static TSV: View = View {
     holds_values: true,
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        builder.add_with("cells.tsv", &TSV, None, whole(fields, Style::Tsv), fields.listing(Sizing::Cells));
+        builder.add_with("cells.tsv", &TSV, whole(fields, Style::Tsv), fields.listing(Sizing::Cells));
         note_fields(builder, fields, "cells.tsv");
     }),
     parts: &[
@@ -59,7 +59,7 @@ pub static CSV: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         let listing = fields.listing_if(CSV.is_shown(&fields.shown), Sizing::Cells);
-        builder.add_with("cells.csv", &CSV, None, whole(fields, Style::Csv), listing);
+        builder.add_with("cells.csv", &CSV, whole(fields, Style::Csv), listing);
     }),
     parts: &[
         parts(PARTS, "csv", |part| whole(part, Style::Csv)),

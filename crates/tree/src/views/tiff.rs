@@ -12,7 +12,7 @@ use crate::fields::FieldFolder;
 use crate::fields::rasters::{self, Rasters};
 use crate::node::listing::Listing;
 use crate::node::quoting::shell_word;
-use crate::views::builder::FolderBuilder;
+use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::view::only_dense;
 use crate::views::view::{Add, Job, Shown, View, WebCommand};
 
@@ -46,37 +46,33 @@ pub static RASTER_METADATA: View = View {
     ..View::PLAIN
 };
 
-/// Adds the image of an attribute, if it can be one.
-fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    if matches!(id, FieldId::Dimension(_)) {
+/// Declares the image of an attribute, if it can be one.
+fn add(files: &mut FilesOfField<'_>) {
+    if files.is_dimension() {
         return;
     }
-    let name = format!("{}.tif", fields.names.of_field(id));
-    match check(&fields.describe(id), fields.schema().dimensions.len()) {
-        Err(reason) => builder.leave_out(&name, reason),
-        Ok(()) => {
-            let file = fields.file(move |fields| picture(fields, id));
-            builder.add(name, &TIFF, Some(&fields.user_name(id)), file);
-        }
+    let name = files.name("tif");
+    match check(&files.field, files.axes()) {
+        Err(reason) => files.leave_out(name, reason),
+        Ok(()) => files.add(name, &TIFF, |fields, id| fields.file(move |fields| picture(fields, id))),
     }
 }
 
-/// Adds the file beside the image of an attribute.
-fn add_metadata(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-    let is_image = check(&fields.describe(id), fields.schema().dimensions.len()).is_ok();
-    if matches!(id, FieldId::Dimension(_)) || !is_image {
+/// Declares the file beside the image of an attribute.
+fn add_metadata(files: &mut FilesOfField<'_>) {
+    if files.is_dimension() || check(&files.field, files.axes()).is_err() {
         return;
     }
-    let beside = fields.clone();
+    let (beside, id) = (files.fields.clone(), files.id);
     // If the metadata cannot be read, the image itself reports the error.
     let is_listed = move || metadata_beside(&beside, id).is_ok_and(|text| text.is_some());
-    let text = fields.file(move |fields| {
-        let text = metadata_beside(fields, id)?.unwrap_or_else(|| NO_METADATA.to_owned());
-        Ok(Arc::new(text.into_bytes()))
+    let (name, listing) = (files.name("tif.aux.xml"), Listing::If(Arc::new(is_listed)));
+    files.add_with(DeclaredFile { name, view: &RASTER_METADATA, bytes: None, listing }, |fields, id| {
+        fields.file(move |fields| {
+            let text = metadata_beside(fields, id)?.unwrap_or_else(|| NO_METADATA.to_owned());
+            Ok(Arc::new(text.into_bytes()))
+        })
     });
-    let name = format!("{}.tif.aux.xml", fields.names.of_field(id));
-    let listing = Listing::If(Arc::new(is_listed));
-    builder.add_with(name, &RASTER_METADATA, Some(&fields.user_name(id)), text, listing);
 }
 
 /// The text of a file that says nothing, for programs that look for it by name.

@@ -2,11 +2,11 @@
 
 use std::{fmt, ptr};
 
-use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::shown::ShownViews;
+use crate::views::builder::FilesOfField;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
 
@@ -71,7 +71,7 @@ pub enum Shown {
 /// How the files of a view are added to a folder.
 pub enum Add {
     /// To the folder of the view, for each attribute and each dimension.
-    OfFields(fn(&mut FolderBuilder, &FieldFolder, FieldId)),
+    OfFields(fn(&mut FilesOfField<'_>)),
     /// To the folder of the view, once.
     OfArray(fn(&mut FolderBuilder, &FieldFolder)),
     /// To the folder of the array, once: the view is a folder itself. The argument tells whether the array is a slice.
@@ -137,10 +137,10 @@ impl View {
         web: None,
     };
 
-    /// Adds its files of an attribute or a dimension, if it has any.
-    pub fn add_of_field(&self, builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
-        if let Add::OfFields(add) = self.add {
-            add(builder, fields, id);
+    /// Declares its files of an attribute or a dimension, if it has any.
+    pub fn declare_of_field(&self, files: &mut FilesOfField<'_>) {
+        if let Add::OfFields(declare) = self.add {
+            declare(files);
         }
     }
 

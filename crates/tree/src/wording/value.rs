@@ -1,7 +1,7 @@
 //! Stored values, a few at a time, for people and for programs: fill values, metadata, ends of domains.
 
 use serde_json::map::Entry;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tilefs_export::number;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::hex::hex;
@@ -91,24 +91,25 @@ const EXACT: u64 = 1 << 53;
 
 /// Repeats integers that a double may not represent as text: those under a key, or in a list under it, are added under
 /// the key with the suffix `_text`, as decimal digits. An existing key of that name is kept.
-pub fn with_large_integers_as_text(value: Value) -> Value {
+pub fn with_large_integers_as_text(mut value: Value) -> Value {
+    add_texts(&mut value);
+    value
+}
+
+fn add_texts(value: &mut Value) {
     match value {
-        Value::Array(values) => values.into_iter().map(with_large_integers_as_text).collect(),
+        Value::Array(values) => values.iter_mut().for_each(add_texts),
         Value::Object(members) => {
-            let mut all = Map::new();
-            let mut texts = Vec::new();
-            for (key, value) in members {
-                texts.extend(large_as_text(&value).map(|text| (format!("{key}_text"), text)));
-                all.insert(key, with_large_integers_as_text(value));
-            }
+            let text = |(key, value): (&String, &Value)| Some((format!("{key}_text"), large_as_text(value)?));
+            let texts: Vec<(String, Value)> = members.iter().filter_map(text).collect();
+            members.values_mut().for_each(add_texts);
             for (key, text) in texts {
-                if let Entry::Vacant(free) = all.entry(key) {
+                if let Entry::Vacant(free) = members.entry(key) {
                     free.insert(text);
                 }
             }
-            Value::Object(all)
         }
-        other => other,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -18,6 +18,7 @@ use crate::cells::{FieldId, Subarray};
 use crate::domains::Domain;
 use crate::fields::meta;
 use crate::node::lazy::LazyFile;
+use crate::node::listing::Listing;
 use crate::node::names::escape;
 use crate::views::builder::FolderBuilder;
 use crate::views::described::ORIGINAL;
@@ -38,7 +39,7 @@ fn add_to(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: Syste
     }
     match original(array, modified) {
         Ok(Some((name, file))) => builder.add_folder(CONTENTS, true, |folder| {
-            folder.add(name, &ORIGINAL, Some(CONTENTS), file);
+            folder.add_of(name, &ORIGINAL, Some(CONTENTS), file, Listing::Always);
         }),
         Ok(None) if array.metadata()?.get("original_file_name").is_some() => {
             builder.leave_out(CONTENTS, "the size of the file was never recorded: its metadata have no file_size");
