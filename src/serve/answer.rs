@@ -221,8 +221,9 @@ impl Request<'_> {
                 let list = move || {
                     site.attempt(|| format!("list of {path}"), || Members::of(&site, &of_list, path.clone(), false))
                 };
-                // The list of an array may take long, and a browser does not need it if scripts run.
-                if page.loads_application() {
+                // The list of an array may take long, and a browser does not need it if scripts run. To other programs the
+                // status says whether the folder can be listed.
+                if page.loads_application() && wants_html(self.asked) {
                     return Ok(ListingPieces::listed_later(list, form, before, move |few| page.after(few)));
                 }
                 Ok(ListingPieces::new(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::client::{Program, ask, demo, get, serve_toy};
+use crate::client::{Program, ask, demo, get, send, serve_toy};
 use support::toy;
 
 #[test]
@@ -92,6 +92,21 @@ fn a_member_that_cannot_be_read_costs_no_other_its_line() {
     assert!(get(address, "/.tilefs/errors.txt").text().contains("not/a/name"));
     let refused = get(address, "/unsupported/");
     assert!(refused.status == 500 && refused.text().contains("format version 99"), "{refused:?}");
+    server.stop();
+}
+
+/// The page of an array is sent to browsers before its list is made; other programs wait for the status.
+#[test]
+fn a_folder_that_cannot_be_listed_is_an_error() {
+    let (server, address, _) = serve_toy();
+    for (target, headers) in [("/unlistable/", &[][..]), ("/unlistable/", &["Accept: */*"]), ("/unlistable/?json", &[])]
+    {
+        let refused = ask(address, "GET", target, headers);
+        assert!(refused.status == 500 && refused.text().contains("the names end early"), "{refused:?}");
+    }
+    let asked = b"GET /unlistable/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: text/html\r\n\r\n";
+    let page = send(address, asked);
+    assert!(page.as_ref().is_none_or(|page| page.is_cut || page.status == 500), "{page:?}");
     server.stop();
 }
 

@@ -116,6 +116,9 @@ impl Folder for Root {
         if name == "slice" {
             return Ok(Some(Node::Folder(Arc::new(Slices(Arc::clone(&self.0))))));
         }
+        if name == "unlistable" {
+            return Ok(Some(Node::Folder(Arc::new(Unlistable(Arc::clone(&self.0))))));
+        }
         if name == "unsupported" {
             return Err(Error::unsupported("format version 99").in_array("/data/toy"));
         }
@@ -286,6 +289,24 @@ impl Folder for Many {
 
     fn list(&self) -> Result<Vec<Entry>> {
         Ok((0..MANY).map(|number| entry(&format!("file-{number}"), EntryKind::File)).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        modified()
+    }
+}
+
+/// A folder that looks like that of an array and cannot be listed.
+struct Unlistable(Arc<Counters>);
+
+impl Folder for Unlistable {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let file = || Computed { kind: Kind::Hello, counters: Arc::clone(&self.0) };
+        Ok((name == "schema.json").then(|| Node::File(Arc::new(file()))))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        Err(Error::damaged("the names end early").in_array("/data/toy"))
     }
 
     fn modified(&self) -> SystemTime {

@@ -142,7 +142,7 @@ type List = Box<dyn FnOnce() -> Result<Members, Refusal> + Send>;
 /// The members of a listing.
 enum ListedMembers {
     Already(Members),
-    /// ListedMembers for the first piece of members.
+    /// Listed for the first piece of members.
     Later(Option<List>),
 }
 
