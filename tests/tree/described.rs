@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use support::paths::{bytes, node};
-use tilefs_tree::{Folder, Node, OpenOptions, ShownViews, is_object};
+use tilefs_tree::{Folder, Node, ShownViews, TreeOptions, is_object};
 
 /// The folders that hold nothing but files of views.
 const OF_VIEWS: [&str; 7] = ["dims", "npy", "text", "F", "tiff", "fits", "nifti"];
 
 /// Returns the arrays and groups in a folder.
 fn objects(folder: &Path, found: &mut Vec<PathBuf>) {
-    if is_object(folder, &OpenOptions::default()) {
+    if is_object(folder, &TreeOptions::default()) {
         found.push(folder.to_owned());
     }
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -62,7 +62,7 @@ fn files_are_described_as_they_are() {
     objects(tilefs_fixtures::fixtures(), &mut arrays);
     let (mut checked, mut files) = (0, 0);
     for shown in [ShownViews::NONE, ShownViews::ALL] {
-        let options = OpenOptions { shown, ..OpenOptions::default() };
+        let options = TreeOptions { shown, ..TreeOptions::default() };
         for place in &arrays {
             // Damaged and encrypted arrays, and groups, have no description of files here.
             let Ok(root) = tilefs_tree::open(place, &options) else { continue };

@@ -23,15 +23,22 @@ pub struct Place {
     pub file: Option<String>,
     /// Byte offset in that file, or in the unfiltered structure that it holds.
     pub offset: Option<u64>,
-    /// The field of the structure, the attribute or dimension, or the filter with its field.
+    /// The filter that cannot be undone.
+    pub filter: Option<String>,
+    /// The field of the structure or of the filter's metadata, or the attribute or dimension.
     pub field: Option<String>,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
-        let texts =
-            [("array", &self.array), ("fragment", &self.fragment), ("file", &self.file), ("field", &self.field)];
+        let texts = [
+            ("array", &self.array),
+            ("fragment", &self.fragment),
+            ("file", &self.file),
+            ("filter", &self.filter),
+            ("field", &self.field),
+        ];
         for (label, text) in texts {
             if let Some(text) = text {
                 write!(f, "{separator}{label} {}", OneLine(text))?;

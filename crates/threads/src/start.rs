@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use crate::address_space;
+use super::address_space;
 
 /// Address space per thread: a stack of 2 MiB, and the allocations of the standard library at thread start, which abort
 /// the process if they fail.

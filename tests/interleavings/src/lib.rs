@@ -16,7 +16,6 @@ extern crate self as tilefs_reader;
 extern crate self as tilefs_threads;
 
 use std::cell::Cell;
-use std::io;
 
 pub mod fast {
     pub use foldhash_of_crates_io::fast::FixedState as RandomState;
@@ -33,6 +32,13 @@ pub mod sync;
 pub mod cache;
 #[path = "../../../crates/reader/src/statistics.rs"]
 pub mod statistics;
+
+/// The keys of the models.
+impl cache::CacheKey for u8 {
+    fn neighbourhood(&self) -> Self {
+        *self
+    }
+}
 
 pub mod address_space {
     /// Maps nothing: only speed would be lost.
@@ -52,18 +58,29 @@ std::thread_local! {
     static ARE_ENDLESS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Starts a thread of the model.
-///
-/// # Errors
-/// None here.
-pub fn start<T: Send + 'static>(name: impl Into<String>, work: impl FnOnce() -> T + Send + 'static) -> io::Result<()> {
-    if ARE_ENDLESS.get() {
-        drop(shuttle::future::spawn(async move { drop(work()) }));
-    } else {
-        shuttle::thread::Builder::new().name(name.into()).spawn(work)?;
+mod start {
+    use std::io;
+
+    use super::ARE_ENDLESS;
+
+    /// Starts a thread of the model.
+    ///
+    /// # Errors
+    /// None here.
+    pub fn start<T: Send + 'static>(
+        name: impl Into<String>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<()> {
+        if ARE_ENDLESS.get() {
+            drop(shuttle::future::spawn(async move { drop(work()) }));
+        } else {
+            shuttle::thread::Builder::new().name(name.into()).spawn(work)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
+
+pub use start::start;
 
 /// Lets threads that `start` starts wait forever: a model ends without them. It waits for all others.
 pub fn endless<T>(start: impl FnOnce() -> T) -> T {

@@ -99,8 +99,7 @@ impl Stage {
     pub fn locate_error(&self, error: Error) -> Error {
         error.locate(|place| {
             place.offset = None;
-            let field = place.field.take().unwrap_or_default();
-            place.field = Some(format!("{} {field}", self.name).trim_end().to_owned());
+            place.filter = Some(self.name.clone().into_owned());
         })
     }
 }
