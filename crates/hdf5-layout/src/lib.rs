@@ -17,13 +17,13 @@
 //! memory for elements of variable length is that of [`HeapPlan`].
 //!
 //! ```
-//! use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Layout, ObjectId, Segment, Tree};
+//! use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Segment, Tree};
 //!
 //! let mut tree = Tree::new();
 //! let dataset = Dataset::new(Datatype::signed(4), Dataspace::Simple(vec![2, 3]));
 //! let numbers = tree.dataset(ObjectId::ROOT, "numbers", dataset)?;
 //! tree.attribute(numbers, "units", Attribute::text("m"))?;
-//! let layout = Layout::build(tree)?;
+//! let layout = FileLayout::build(tree)?;
 //! let mut file: Vec<u8> = Vec::new();
 //! for segment in layout.segments(0..layout.len()) {
 //!     match segment {
