@@ -409,12 +409,12 @@ mod tests {
     }
 
     /// A file of a series.
-    struct Member {
+    struct SeriesFile {
         this: Arc<Watched>,
         next: Arc<dyn Content>,
     }
 
-    impl Content for Member {
+    impl Content for SeriesFile {
         fn len(&self) -> u64 {
             self.this.length
         }
@@ -433,7 +433,7 @@ mod tests {
         let (first, second) = (Watched::new(PIECE), Watched::new(2 * PIECE + 5));
         let next: Arc<dyn Content> = second.clone();
         let read_ahead = ReadAhead::new(2, Window::LOCAL);
-        let reader = read_ahead.open(Arc::new(Member { this: first, next: next.clone() }));
+        let reader = read_ahead.open(Arc::new(SeriesFile { this: first, next: next.clone() }));
         assert_eq!(read_ahead.queue.waiting(), 0, "nothing is read of what is only opened");
         for offset in [0, PIECE / 2] {
             read_ahead.note(&reader, offset, PIECE / 2);
@@ -491,13 +491,13 @@ mod tests {
         let read_ahead = ReadAhead::new(1, Window::LOCAL);
         let closed: Vec<_> = (0..2 * MAX_UNOPENED).map(|_| Watched::new(PIECE)).collect();
         for next in &closed {
-            let member = Member { this: Watched::new(1), next: next.clone() };
+            let member = SeriesFile { this: Watched::new(1), next: next.clone() };
             read_ahead.note(&read_ahead.open(Arc::new(member)), 0, 1);
             next.ahead(PIECE);
         }
         assert_eq!(lock(&read_ahead.unopened).len(), MAX_UNOPENED);
         assert_eq!(read_ahead.counts.wasted.get(), MAX_UNOPENED as u64 * PIECE);
-        let large = Member { this: Watched::new(1), next: Watched::new(Window::LOCAL.bytes + 1) };
+        let large = SeriesFile { this: Watched::new(1), next: Watched::new(Window::LOCAL.bytes + 1) };
         read_ahead.note(&read_ahead.open(Arc::new(large)), 0, 1);
         assert_eq!(lock(&read_ahead.unopened).len(), MAX_UNOPENED);
     }

@@ -242,7 +242,7 @@ pub struct DeclaredFile {
     pub listing: Listing,
 }
 
-/// What a view says of a name in its folder.
+/// A view's declaration about one name in its folder: the file, or the reason why there is none.
 pub enum Declared {
     File(DeclaredFile),
     /// A file that a reader may look for but that does not exist, with the reason.

@@ -34,6 +34,8 @@ struct TilePiece {
     tile: u64,
     /// The decoded size of the tile in bytes.
     tile_size: u64,
+    /// The first byte of the tile that the piece takes.
+    first_byte: u64,
 }
 
 impl DenseColumn {
@@ -53,24 +55,10 @@ impl DenseColumn {
                 _ if !are_cached => {}
                 PieceSource::Fill => self.fill_piece(&piece, out)?,
                 PieceSource::Tile { fragment, tile } => {
-                    let tile_size = self.tile_size(fragment, tile)?;
-                    let piece = TilePiece { piece, tile, tile_size };
-                    if !self.is_consecutive(&piece)? {
-                        are_cached = false;
-                        return Ok(());
-                    }
-                    let is_full = |of: &FragmentPieces| of.fragment != fragment || of.pieces.len() == AT_ONCE;
-                    if let Some(full) = found.as_mut().filter(|of| is_full(of)) {
-                        are_cached = self.copy_cached(full, out)?;
-                        full.pieces.clear();
-                    }
-                    match &mut found {
-                        Some(of) if of.fragment == fragment => of.pieces.push(piece),
-                        _ => {
-                            let tiles = self.tiles(fragment).map_err(|error| self.locate(error, fragment))?;
-                            found = Some(FragmentPieces { fragment, tiles, pieces: [piece].into_iter().collect() });
-                        }
-                    }
+                    are_cached = match self.tile_piece(piece, fragment, tile)? {
+                        Some(piece) => self.add_piece(&mut found, fragment, piece, out)?,
+                        None => false,
+                    };
                 }
             }
             Ok(())
@@ -82,25 +70,48 @@ impl DenseColumn {
         self.view.array().context().fetcher.cache()
     }
 
-    /// Returns whether the lines of a piece are consecutive cells of its tile. Reading by a plan reports cells past the
-    /// end of the tile.
-    fn is_consecutive(&self, TilePiece { piece, tile_size, .. }: &TilePiece) -> Result<bool> {
+    /// Returns a piece of a tile; `None` if its lines are not consecutive cells of the tile. Reading by a plan reports
+    /// cells past the end of the tile.
+    fn tile_piece(&self, piece: Piece, fragment: usize, tile: u64) -> Result<Option<TilePiece>> {
+        let (tile_size, bytes) = (self.tile_size(fragment, tile)?, self.bytes_of(&piece)?);
         let is_scattered = piece.axes.last().is_some_and(|axis| axis.tile_stride != 1 || axis.out_stride != 1);
-        Ok(!is_scattered && !self.is_reordered(piece, *tile_size) && self.bytes_of(piece)?.end <= *tile_size)
+        let is_consecutive = !is_scattered && !self.is_reordered(&piece, tile_size) && bytes.end <= tile_size;
+        Ok(is_consecutive.then_some(TilePiece { piece, tile, tile_size, first_byte: bytes.start }))
+    }
+
+    /// Adds a piece to the pieces found. If these are enough, or of another fragment, copies their cells first, and
+    /// returns whether all of them are cached.
+    fn add_piece(
+        &self,
+        found: &mut Option<FragmentPieces>,
+        fragment: usize,
+        piece: TilePiece,
+        out: &mut [u8],
+    ) -> Result<bool> {
+        if let Some(of) = found.as_mut().filter(|of| of.fragment == fragment && of.pieces.len() < AT_ONCE) {
+            of.pieces.push(piece);
+            return Ok(true);
+        }
+        let full = found.take();
+        let are_cached = full.as_ref().map_or(Ok(true), |full| self.copy_cached(full, out))?;
+        let tiles = match full {
+            Some(full) if full.fragment == fragment => full.tiles,
+            _ => self.tiles(fragment).map_err(|error| self.locate(error, fragment))?,
+        };
+        *found = Some(FragmentPieces { fragment, tiles, pieces: SmallVec::from_iter([piece]) });
+        Ok(are_cached)
     }
 
     /// Copies the cells of pieces if all of them are cached. Returns whether this is so.
     fn copy_cached(&self, of: &FragmentPieces, out: &mut [u8]) -> Result<bool> {
-        let size = self.cell_size() as u64;
-        let first_byte = |one: &TilePiece| one.piece.tile_cells().start * size;
-        let keys = of.pieces.iter().map_while(|one| of.tiles.usual_key(one.tile, one.tile_size, first_byte(one)));
+        let keys = of.pieces.iter().map_while(|one| of.tiles.usual_key(one.tile, one.tile_size, one.first_byte));
         let keys: SmallVec<[_; AT_ONCE]> = keys.collect();
         let mut units: SmallVec<[Arc<Decoded>; AT_ONCE]> = SmallVec::new();
         self.cache().get_all(&keys, |unit| units.extend(unit));
         if units.len() < of.pieces.len() {
             return Ok(false);
         }
-        let starts = of.pieces.iter().zip(&units).filter_map(|(one, unit)| unit.bytes_from(first_byte(one))?.first());
+        let starts = of.pieces.iter().zip(&units).filter_map(|(one, unit)| unit.bytes_from(one.first_byte)?.first());
         black_box(starts.fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
         for (one, unit) in of.pieces.iter().zip(units) {
             if !self.copy_piece_of_units(one, &of.tiles, unit, out)? {
