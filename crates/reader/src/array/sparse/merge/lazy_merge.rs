@@ -157,7 +157,11 @@ impl LazyMerge {
 
     fn place_by_rank(&self, number: usize) -> Result<Vec<u64>> {
         let (lists, rank) = (FragmentLists::new(self), self.cells_before(number));
-        let place = rank::place_at(&lists, rank).in_array(self.query.array.path())?;
+        let place = match self.coincidence {
+            Coincidence::Nowhere => rank::place_among_distinct(&lists, rank),
+            _ => rank::place_at(&lists, rank),
+        };
+        let place = place.in_array(self.query.array.path())?;
         let before = place.iter().zip(&self.parts).map(|(position, part)| position - part.positions.start);
         if self.coincidence == Coincidence::Nowhere && before.fold(0, u64::saturating_add) != rank {
             let reason = "coordinates of two fragments' cells, though the boxes of their tiles lie apart";

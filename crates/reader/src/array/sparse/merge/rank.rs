@@ -102,6 +102,19 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
     Ok(before)
 }
 
+/// As [`place_at`], for lists in which no two items have the same key. Reads no items if the item of this rank can lie
+/// in one list only.
+///
+/// # Errors
+/// As [`place_at`].
+pub fn place_among_distinct(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
+    let known = bounds_at(lists, rank)?;
+    match known.only_place(start_sum(lists).saturating_add(rank.into())) {
+        Some(place) => Ok(place),
+        None => place_at(lists, rank),
+    }
+}
+
 /// Splits the lists at one position each. No item before the split comes after an item behind it, and the least item
 /// behind it has the searched item's key. `rank` includes the positions before the lists' starts.
 fn split_at(lists: &impl SortedLists, rank: u128, mut bounds: RankBounds) -> Result<Vec<u64>> {
@@ -163,6 +176,19 @@ impl RankBounds {
     /// Returns the lists that have several positions between their bounds.
     pub fn unsettled(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.low.len()).filter(|&list| self.low[list] < self.high[list])
+    }
+
+    /// Returns the positions of a rank, if the bounds leave only one way to add up to it: they are those of all lists but
+    /// at most one. `rank` includes the positions before the lists' starts.
+    fn only_place(&self, rank: u128) -> Option<Vec<u64>> {
+        let mut place = self.low.clone();
+        let mut unsettled = self.unsettled();
+        if let Some(list) = unsettled.next() {
+            let missing = rank.checked_sub(self.low.iter().copied().map(u128::from).sum())?;
+            let position = u64::try_from(missing).ok()?.checked_add(self.low[list])?;
+            place[list] = Some(position).filter(|position| *position <= self.high[list])?;
+        }
+        unsettled.next().is_none().then_some(place)
     }
 
     /// Returns the list with the most positions between its bounds; `None` if every list has one position.
@@ -397,6 +423,20 @@ mod tests {
             }
             prop_assert_eq!(listed.reads.get(), 0);
             prop_assert_eq!(place_at(&listed, rank).unwrap(), before);
+        }
+
+        #[test]
+        fn the_place_among_distinct_items_is_found_without_reading_where_one_list_has_it(lists in lists(), tile in 1u64..40, slack in 0u64..2000, asked in any::<u64>()) {
+            let mut seen = std::collections::BTreeSet::new();
+            let lists: Vec<Vec<u64>> =
+                lists.into_iter().map(|list| list.into_iter().filter(|key| seen.insert(*key)).collect()).collect();
+            let rank = asked % (seen.len() as u64 + 1);
+            let listed = Listed::new(lists.clone(), tile, slack);
+            let expected = place_at(&listed, rank).unwrap();
+            let listed = Listed::new(lists, tile, slack);
+            let in_one_list = bounds_at(&listed, rank).unwrap().unsettled().count() <= 1;
+            prop_assert_eq!(place_among_distinct(&listed, rank).unwrap(), expected);
+            prop_assert!(!in_one_list || listed.reads.get() == 0);
         }
 
         #[test]
