@@ -76,7 +76,7 @@ def write_cohort(path):
     """Writes the files of the samples (`vcf/`) and a dataset with the same records (`dataset/`)."""
     import tiledb
 
-    sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../tests/fixtures/generators"))
     from variants import Vcf, objects, write_dataset
 
     os.makedirs(f"{path}/vcf")
