@@ -530,6 +530,22 @@ fn tiles_of_overviews_are_taken_from_larger_ones_and_saved() {
 }
 
 #[test]
+fn reading_ahead_computes_no_overview_of_a_large_image() {
+    let cells = Counted::new(Field::new("a", Datatype::UInt8), &[20_000, 20_000], &[500, 500]);
+    let requests = || cells.requests.load(Ordering::Relaxed);
+    let content = image(&cells, &Scene::default(), unsaved());
+    let mut head = vec![0; 1 << 20];
+    content.read_at(0, &mut head).unwrap();
+    assert_eq!(requests(), 0);
+    let (_, end) = range(&directories(&head)[5]);
+    content.read_at(end - 1, &mut [0]).unwrap();
+    let one_tile = requests();
+    content.read_at(end, &mut vec![0; 1 << 20]).unwrap();
+    assert_eq!(requests(), one_tile);
+    assert!(one_tile > 0);
+}
+
+#[test]
 fn prefetching_computes_tiles_of_overviews() {
     let cells = Counted::new(Field::new("a", Datatype::UInt8), &[2000, 1500], &[500, 500]);
     let content = image(&cells, &Scene::default(), unsaved());
