@@ -13,6 +13,10 @@ const FIRST_WINDOW: u64 = PIECE;
 /// keeps up to 1 MiB in flight per reader.
 const TOLERANCE: u64 = 2 << 20;
 
+/// Bytes that Linux reads ahead of a reader at most, by default. So a part of a file is wanted only if more of it is
+/// read, unless the reader began with it.
+const KERNEL_AHEAD: u64 = 1 << 20;
+
 /// Bytes of a sequence before prefetching starts, so that reading a header prefetches nothing.
 const START_AFTER: u64 = 256 << 10;
 
@@ -130,6 +134,10 @@ struct Sequence {
     next: u64,
     /// Everything before this offset was read or queued for prefetching.
     ahead: u64,
+    /// The end of the part of the file that was last read; 0 before any.
+    part_end: u64,
+    /// The offset from which that part is wanted.
+    wanted_from: u64,
     /// Current prefetch distance; 0 before the first prefetch.
     window: u64,
     /// Whether the last read advanced `next`.
@@ -146,18 +154,11 @@ impl Sequence {
         let belongs = self.reads > 0 && near && (next - start).saturating_sub(bytes) <= TOLERANCE;
         *self = if belongs {
             let advances = read.end > self.next;
-            Sequence {
-                reads: self.reads + 1,
-                bytes,
-                start,
-                next,
-                ahead: self.ahead.max(next),
-                window: self.window,
-                advances,
-            }
+            let ahead = self.ahead.max(next);
+            Sequence { reads: self.reads + 1, bytes, start, next, ahead, advances, ..*self }
         } else {
             let Range { start, end: next } = read;
-            Sequence { reads: 1, bytes: length, start, next, ahead: next, window: 0, advances: true }
+            Sequence { reads: 1, bytes: length, start, next, ahead: next, advances: true, ..Sequence::default() }
         };
         belongs
     }
@@ -166,10 +167,15 @@ impl Sequence {
         read.start.saturating_add(TOLERANCE) >= self.next && read.start <= self.next.saturating_add(TOLERANCE)
     }
 
-    /// Returns the ranges to prefetch, none beyond `last`, and grows the window. Returns nothing until half of the
-    /// window was consumed, so that ranges come in batches of whole bands. `band_end` returns the end of a byte's band.
+    /// Returns the ranges to prefetch, none beyond `last`, the end of the part that is read, and grows the window.
+    /// Returns nothing until half of the window was consumed, so that ranges come in batches of whole bands. `band_end`
+    /// returns the end of a byte's band.
     fn wanted(&mut self, last: u64, most: u64, band_end: impl Fn(u64) -> u64) -> Vec<Range<u64>> {
-        if self.reads < 2 || self.bytes < START_AFTER || !self.advances {
+        if last > self.part_end {
+            self.wanted_from = if self.part_end > 0 { self.part_end.saturating_add(KERNEL_AHEAD) } else { 0 };
+            self.part_end = last;
+        }
+        if self.reads < 2 || self.bytes < START_AFTER || !self.advances || self.next < self.wanted_from {
             return Vec::new();
         }
         let window = if self.window == 0 { FIRST_WINDOW } else { (self.window * 2).min(most) };
@@ -352,7 +358,9 @@ mod tests {
         }
         // After the start of each part, everything was expected.
         let bytes: u64 = all.iter().map(|range| range.end - range.start).sum();
-        assert!(bytes + 2 * BLOCK + 2 * PIECE >= 2 * part, "{bytes} of {}", 2 * part);
+        assert!(bytes + 2 * BLOCK + 2 * PIECE + KERNEL_AHEAD >= 2 * part, "{bytes} of {}", 2 * part);
+        let in_second = all.iter().filter(|range| range.start >= part).map(|range| range.start).min();
+        assert!(in_second.is_some_and(|first| first >= part + KERNEL_AHEAD), "what Linux reads ahead is not wanted");
         let whole = Pattern::default().expect_all(&file, 1 << 40);
         assert_eq!(whole.last().map(|range| range.end), Some(part));
     }
