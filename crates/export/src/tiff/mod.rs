@@ -55,12 +55,14 @@ use tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 /// a tile would be decoded for them.
 const END_PADDING: u64 = 16 << 10;
 
-/// Returns the number of zeros before the tiles of each overview of an image with this many bytes, if it is large.
+/// Returns the number of zeros before the tiles of an overview of an image with this many bytes, if it is large.
+/// `is_first`: the tiles of no other overview come before.
 ///
-/// Linux reads up to 1 MiB ahead of a program that reads the directories or one overview, and a large part of the array
-/// would be decoded for the overview that follows.
-fn gap_before_overview(image: u64) -> u64 {
-    if image < 64 << 20 { 0 } else { (image / 128).min(2 << 20) }
+/// Linux reads up to 1 MiB ahead of a program that reads the directories or one overview, and file(1) reads the first
+/// 7 MiB. For the overview that follows, a large part of the array would be decoded.
+fn gap_before_overview(image: u64, is_first: bool) -> u64 {
+    let most = if is_first { 9 << 20 } else { 2 << 20 };
+    if image < 64 << 20 { 0 } else { (image / 128).min(most) }
 }
 
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
@@ -107,11 +109,11 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
         places.push(end);
         end = directory(level, 0).length().and_then(|length| end.checked_add(length)).ok_or_else(too_large)?;
     }
+    let image_bytes = page.layout.bytes();
     let (mut starts, mut tiles) = (vec![0; levels.len()], Vec::new());
-    let gap = gap_before_overview(page.layout.bytes());
     for (level, ((page, content), place)) in levels.iter().zip(&mut starts).enumerate().rev() {
-        let behind_gap = if level > 0 { end.saturating_add(gap) } else { end };
-        let start = start_of_tiles(behind_gap, &page.layout).ok_or_else(too_large)?;
+        let gap = if level > 0 { gap_before_overview(image_bytes, tiles.is_empty()) } else { 0 };
+        let start = start_of_tiles(end.saturating_add(gap), &page.layout).ok_or_else(too_large)?;
         tiles.push((start, content.clone()));
         *place = start;
         end = start + page.layout.bytes();
