@@ -70,7 +70,7 @@ fn bounds_that_leave_a_value_out_are_found() {
             Ok(Some(0))
         }
     }
-    let values: Vec<Vec<u8>> = [3i16, -4, 9].iter().map(|value| value.to_le_bytes().to_vec()).collect();
+    let values: Vec<Option<Vec<u8>>> = [3i16, -4, 9].iter().map(|value| Some(value.to_le_bytes().to_vec())).collect();
     let bounds = |least: &[u8], greatest: &[u8]| ValueBounds {
         least: least.into(),
         greatest: greatest.into(),
@@ -78,26 +78,30 @@ fn bounds_that_leave_a_value_out_are_found() {
     };
     let not_a_number = Same(bounds(&0f32.to_le_bytes(), &1f32.to_le_bytes()));
     let mut found = Found::default();
-    compare("", Datatype::Float32, &[Some(&f32::NAN.to_le_bytes())], &not_a_number, 0..1, &mut found);
+    let nan = [Some(f32::NAN.to_le_bytes().to_vec())];
+    compare("", &Seen::of(Datatype::Float32, &nan), &not_a_number, 0..1, &mut found);
     assert_eq!(found.wrong.len(), 1);
     let mut found = Found::default();
-    compare("", Datatype::Int16, &[None], &not_a_number, 0..1, &mut found);
+    compare("", &Seen::of(Datatype::Int16, &[None]), &not_a_number, 0..1, &mut found);
     assert_eq!(found.wrong.len(), 1);
     for (least, greatest, outside) in [(-4i16, 9i16, 0), (-3, 9, 1), (-4, 8, 1), (0, 8, 2), (-4, -4, 2)] {
         let statistics = Same(bounds(&least.to_le_bytes(), &greatest.to_le_bytes()));
-        let cells: Vec<Option<&[u8]>> = values.iter().map(|value| Some(value.as_slice())).collect();
         let mut found = Found::default();
-        compare("", Datatype::Int16, &cells, &statistics, 0..3, &mut found);
+        compare("", &Seen::of(Datatype::Int16, &values), &statistics, 0..3, &mut found);
         assert_eq!(found.wrong.len(), outside, "{least} to {greatest}");
+        let mut seen = Seen::of(Datatype::Int16, &values);
+        seen.keep_extremes();
+        let mut of_extremes = Found::default();
+        compare("", &seen, &statistics, 0..3, &mut of_extremes);
+        assert_eq!(of_extremes.wrong.is_empty(), found.wrong.is_empty(), "{least} to {greatest}");
         assert_eq!(found.held, 1 - u64::from(outside > 0));
     }
     for (least, greatest, wrong) in [(-4i16, 9i16, 0), (-5, 9, 1), (-4, 10, 1), (-5, 10, 2)] {
         let (is_least_exact, is_greatest_exact) = (true, true);
         let of_all = bounds(&least.to_le_bytes(), &greatest.to_le_bytes());
-        let cells: Vec<Option<&[u8]>> = values.iter().map(|value| Some(value.as_slice())).collect();
-        let mut found = Found::default();
         let statistics = Same(ValueBounds { is_least_exact, is_greatest_exact, ..of_all });
-        compare("", Datatype::Int16, &cells, &statistics, 0..3, &mut found);
+        let mut found = Found::default();
+        compare("", &Seen::of(Datatype::Int16, &values), &statistics, 0..3, &mut found);
         assert_eq!(found.wrong.len(), wrong, "{least} to {greatest}");
     }
 }
@@ -204,17 +208,79 @@ fn look_at_field(path: &Path, subarray: &dyn Subarray, field: FieldId, found: &m
     found.attributes += usize::from(matches!(field, FieldId::Attribute(_)));
     let rows = column.cells();
     let place = format!("{} {field:?}", path.display());
-    let step = (rows / MOST_ROWS).max(1);
-    for first in (0..rows).step_by(step as usize) {
-        // A single row, several together, and all that are left.
-        for count in [1, 2 + first % 61, if rows <= MOST_ROWS { rows } else { 1 }] {
+    if rows <= MOST_ROWS {
+        look_at_rows(&place, datatype, &cells(&column, 0..rows)?, &*statistics, found);
+        return Ok(());
+    }
+    for first in (0..rows).step_by((rows / MOST_ROWS) as usize) {
+        // A single row, and several together.
+        for count in [1, 2 + first % 61] {
             let rows = first..(first + count).min(rows);
             let cells = cells(&column, rows.clone())?;
-            let cells: Vec<Option<&[u8]>> = cells.iter().map(Option::as_deref).collect();
-            compare(&place, datatype, &cells, &*statistics, rows, found);
+            compare(&place, &Seen::of(datatype, &cells), &*statistics, rows, found);
         }
     }
     Ok(())
+}
+
+/// Looks at each row of a column alone, together with several others, and together with all that follow.
+fn look_at_rows(
+    place: &str,
+    datatype: Datatype,
+    cells: &[Option<Vec<u8>>],
+    statistics: &dyn ColumnStatistics,
+    found: &mut Found,
+) {
+    let mut following = Seen::of(datatype, &[]);
+    for (first, cell) in cells.iter().enumerate().rev() {
+        following.add(cell.as_deref());
+        following.keep_extremes();
+        compare(place, &following, statistics, first as u64..cells.len() as u64, found);
+        for count in [1, 2 + first % 61] {
+            let end = (first + count).min(cells.len());
+            compare(place, &Seen::of(datatype, &cells[first..end]), statistics, first as u64..end as u64, found);
+        }
+    }
+}
+
+/// The cells in some rows: the number of nulls, and the values.
+struct Seen<'a> {
+    datatype: Datatype,
+    nulls: u64,
+    values: Vec<&'a [u8]>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(datatype: Datatype, cells: &'a [Option<Vec<u8>>]) -> Self {
+        let mut seen = Seen { datatype, nulls: 0, values: Vec::new() };
+        cells.iter().for_each(|cell| seen.add(cell.as_deref()));
+        seen
+    }
+
+    fn add(&mut self, cell: Option<&'a [u8]>) {
+        match cell {
+            Some(value) => self.values.push(value),
+            None => self.nulls += 1,
+        }
+    }
+
+    /// Keeps only one of the least and one of the greatest values, and one that is not a number. No other can be outside
+    /// of bounds, or equal to one, unless these are.
+    fn keep_extremes(&mut self) {
+        let not_a_number = self.values.iter().find(|value| self.is_nan(value)).copied();
+        let numbers = || self.values.iter().filter(|value| !self.is_nan(value)).copied();
+        let least = numbers().min_by(|a, b| self.order(a, b));
+        let greatest = numbers().max_by(|a, b| self.order(a, b));
+        self.values = [not_a_number, least, greatest].into_iter().flatten().collect();
+    }
+
+    fn is_nan(&self, value: &[u8]) -> bool {
+        Scalar::parse(self.datatype, value).is_ok_and(|value| value.is_nan())
+    }
+
+    fn order(&self, a: &[u8], b: &[u8]) -> Ordering {
+        compare_values(self.datatype.name(), a, b)
+    }
 }
 
 /// Returns the values of some rows, `None` for null.
@@ -242,19 +308,12 @@ fn cells(column: &Column, rows: Range<u64>) -> Result<Vec<Option<Vec<u8>>>> {
 }
 
 /// Compares the cells in `rows` with the bounds and the number of nulls that are reported for them.
-fn compare(
-    place: &str,
-    datatype: Datatype,
-    cells: &[Option<&[u8]>],
-    statistics: &dyn ColumnStatistics,
-    rows: Range<u64>,
-    found: &mut Found,
-) {
-    let nulls = cells.iter().filter(|cell| cell.is_none()).count() as u64;
+fn compare(place: &str, seen: &Seen<'_>, statistics: &dyn ColumnStatistics, rows: Range<u64>, found: &mut Found) {
+    let Seen { datatype, nulls, values } = seen;
     if let Ok(Some(counted)) = statistics.nulls(rows.clone()) {
         found.counted += 1;
-        found.with_nulls += u64::from(nulls > 0);
-        if counted != nulls {
+        found.with_nulls += u64::from(*nulls > 0);
+        if counted != *nulls {
             found.wrong.push(format!("{place} rows {rows:?}: {nulls} nulls, not {counted}"));
         }
     }
@@ -263,19 +322,16 @@ fn compare(
         return;
     };
     let ValueBounds { least, greatest, is_least_exact, is_greatest_exact } = bounds;
-    let is_nan = |value: &[u8]| Scalar::parse(datatype, value).is_ok_and(|value| value.is_nan());
-    let order = |a: &[u8], b: &[u8]| compare_values(datatype.name(), a, b);
-    let is_outside = |value: &[u8]| {
-        is_nan(value) || order(value, &least) == Ordering::Less || order(value, &greatest) == Ordering::Greater
-    };
-    let outside = cells.iter().flatten().filter(|value| is_outside(value));
+    let is_outside =
+        |value: &[u8]| seen.is_nan(value) || seen.order(value, &least).is_lt() || seen.order(value, &greatest).is_gt();
+    let outside = values.iter().filter(|value| is_outside(value));
     found.floats += u64::from(datatype.kind() == Kind::Float);
     let mut wrong: Vec<String> =
         outside.map(|value| format!("{place} rows {rows:?}: {value:?} outside of {least:?} to {greatest:?}")).collect();
     found.exact.0 += u64::from(is_least_exact);
     found.exact.1 += u64::from(is_greatest_exact);
     for bound in [(is_least_exact, &least), (is_greatest_exact, &greatest)].iter().filter(|bound| bound.0) {
-        if !cells.iter().flatten().any(|value| order(value, bound.1).is_eq()) {
+        if !values.iter().any(|value| seen.order(value, bound.1).is_eq()) {
             wrong.push(format!("{place} rows {rows:?}: no value is {:?}, which should be exact", bound.1));
         }
     }
