@@ -154,7 +154,7 @@ impl BoundedFolder {
     }
 
     /// Ends a pause now.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "cloud"))]
     pub fn end_pause(&self) {
         self.lock().paused_until = None;
     }
