@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use hdf5_layout::{
-    Attribute, CharacterSet, Dataset, Dataspace, Datatype, Error, HeapPlan, FileLayout, ObjectId, SegmentValues, Tree,
+    AttributeMessage, CharacterSet, Dataset, Dataspace, Datatype, Error, HeapPlan, FileLayout, ObjectId, SegmentValues, Tree,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -140,9 +140,9 @@ fuzz_target!(|data: &[u8]| {
             0 => ids.extend(tree.group(object, &name)),
             1 => {
                 let attribute = match choices.byte() % 3 {
-                    0 => Attribute::text(&choices.text()),
-                    1 => Attribute::signed(choices.number() as i64),
-                    _ => Attribute::new(choices.datatype(1), choices.dataspace(), (0..choices.byte()).collect()),
+                    0 => AttributeMessage::text(&choices.text()),
+                    1 => AttributeMessage::signed(choices.number() as i64),
+                    _ => AttributeMessage::new(choices.datatype(1), choices.dataspace(), (0..choices.byte()).collect()),
                 };
                 let _ = tree.attribute(object, &name, attribute);
             }

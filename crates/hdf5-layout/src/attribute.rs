@@ -6,9 +6,9 @@ use crate::error::Problem;
 use crate::global_heap::{AttributeHeap, NIL};
 use crate::object_id::ObjectId;
 
-/// An attribute with its value, which is held in memory.
+/// What an Attribute message holds besides the name: type, shape, and the value, which is in memory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attribute {
+pub struct AttributeMessage {
     datatype: Datatype,
     dataspace: Dataspace,
     value: AttributeValue,
@@ -26,20 +26,20 @@ enum AttributeValue {
     Axes(Vec<(ObjectId, u32)>),
 }
 
-impl Attribute {
+impl AttributeMessage {
     /// Creates an attribute with elements of a fixed-length type, as stored.
     pub fn new(datatype: Datatype, dataspace: Dataspace, bytes: Vec<u8>) -> Self {
-        Attribute { datatype, dataspace, value: AttributeValue::Bytes(bytes) }
+        AttributeMessage { datatype, dataspace, value: AttributeValue::Bytes(bytes) }
     }
 
     /// Creates a text of variable length, the form that most writers use: a scalar in the global heap.
     pub fn text(text: &str) -> Self {
-        Attribute::texts(Dataspace::Scalar, vec![text.to_owned()])
+        AttributeMessage::texts(Dataspace::Scalar, vec![text.to_owned()])
     }
 
     /// Creates texts of variable length.
     pub fn texts(dataspace: Dataspace, texts: Vec<String>) -> Self {
-        Attribute { datatype: Datatype::text(), dataspace, value: AttributeValue::Texts(texts) }
+        AttributeMessage { datatype: Datatype::text(), dataspace, value: AttributeValue::Texts(texts) }
     }
 
     /// Creates a text whose length is in its type.
@@ -49,29 +49,29 @@ impl Attribute {
         let size = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
         let mut bytes = text.as_bytes().to_vec();
         bytes.push(0);
-        Attribute::new(Datatype::FixedString { size, padding, character_set }, Dataspace::Scalar, bytes)
+        AttributeMessage::new(Datatype::FixedString { size, padding, character_set }, Dataspace::Scalar, bytes)
     }
 
     /// Creates a signed integer of eight bytes.
     pub fn signed(value: i64) -> Self {
-        Attribute::new(Datatype::signed(8), Dataspace::Scalar, value.to_le_bytes().to_vec())
+        AttributeMessage::new(Datatype::signed(8), Dataspace::Scalar, value.to_le_bytes().to_vec())
     }
 
     /// Creates a float of eight bytes.
     pub fn float(value: f64) -> Self {
-        Attribute::new(Datatype::Float { size: 8 }, Dataspace::Scalar, value.to_le_bytes().to_vec())
+        AttributeMessage::new(Datatype::Float { size: 8 }, Dataspace::Scalar, value.to_le_bytes().to_vec())
     }
 
     /// Creates an attribute of this type without a value.
     pub fn null(datatype: Datatype) -> Self {
-        Attribute::new(datatype, Dataspace::Null, Vec::new())
+        AttributeMessage::new(datatype, Dataspace::Null, Vec::new())
     }
 
     /// Creates the attribute DIMENSION_LIST of a dataset: the scales of each axis (dimension scales specification).
     pub(crate) fn dimension_list(scales: Vec<Vec<ObjectId>>) -> Self {
         let datatype = Datatype::Sequence { element: Box::new(Datatype::ObjectReference) };
         let dataspace = Dataspace::vector(scales.len() as u64);
-        Attribute { datatype, dataspace, value: AttributeValue::ReferenceLists(scales) }
+        AttributeMessage { datatype, dataspace, value: AttributeValue::ReferenceLists(scales) }
     }
 
     /// Creates the attribute REFERENCE_LIST of a scale: the axes that use it (dimension scales specification).
@@ -81,7 +81,11 @@ impl Attribute {
         let members =
             vec![member("dataset", 0, Datatype::ObjectReference), member("dimension", 8, Datatype::unsigned(4))];
         let dataspace = Dataspace::vector(axes.len() as u64);
-        Attribute { datatype: Datatype::Compound { size: 16, members }, dataspace, value: AttributeValue::Axes(axes) }
+        AttributeMessage {
+            datatype: Datatype::Compound { size: 16, members },
+            dataspace,
+            value: AttributeValue::Axes(axes),
+        }
     }
 
     /// Checks that the value fits its type and dataspace.
@@ -165,25 +169,25 @@ mod tests {
 
     #[test]
     fn refuses_values_of_another_length_and_texts_with_a_nul() {
-        let short = Attribute::new(Datatype::signed(4), Dataspace::vector(2), vec![0; 7]);
+        let short = AttributeMessage::new(Datatype::signed(4), Dataspace::vector(2), vec![0; 7]);
         assert!(matches!(short.check("a"), Err(Problem::ValueLength { bytes: 7, wanted: 8, .. })));
-        assert!(matches!(Attribute::text("a\0b").check("a"), Err(Problem::NulInText { .. })));
-        let without_heap = Attribute::new(Datatype::text(), Dataspace::Scalar, vec![0; 16]);
+        assert!(matches!(AttributeMessage::text("a\0b").check("a"), Err(Problem::NulInText { .. })));
+        let without_heap = AttributeMessage::new(Datatype::text(), Dataspace::Scalar, vec![0; 16]);
         assert!(without_heap.check("a").is_err());
-        assert_eq!(Attribute::null(Datatype::text()).check("a"), Ok(()));
+        assert_eq!(AttributeMessage::null(Datatype::text()).check("a"), Ok(()));
     }
 
     #[test]
     fn encodes_the_message_as_the_library_does() {
         let mut heap = AttributeHeap::new(0x1000);
-        let message = Attribute::fixed_text("abc").encode("NAME", &|_| 0, &mut heap);
+        let message = AttributeMessage::fixed_text("abc").encode("NAME", &|_| 0, &mut heap);
         let mut expected = vec![3, 0, 5, 0, 8, 0, 4, 0, 0];
         expected.extend(b"NAME\0");
         expected.extend([0x13, 0, 0, 0, 4, 0, 0, 0]);
         expected.extend([2, 0, 0, 0]);
         expected.extend(b"abc\0");
         assert_eq!(message, expected);
-        let message = Attribute::text("é").encode("a", &|_| 0, &mut heap);
+        let message = AttributeMessage::text("é").encode("a", &|_| 0, &mut heap);
         let id = &message[message.len() - 16..];
         assert_eq!(id, [2, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
     }

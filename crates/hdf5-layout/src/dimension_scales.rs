@@ -1,6 +1,6 @@
 //! Dimension scales (HDF5 Dimension Scale Specification): coordinates of axes, supported by netCDF-4 and h5py.
 
-use crate::attribute::Attribute;
+use crate::attribute::AttributeMessage;
 use crate::error::{Error, Problem, Result};
 use crate::object_id::ObjectId;
 use crate::tree::{NodeKind, Tree};
@@ -37,17 +37,18 @@ impl Tree {
     }
 
     /// Returns the attributes that describe scales, for each object.
-    pub(crate) fn scale_attributes(&self) -> Vec<Vec<(String, Attribute)>> {
-        let mut found: Vec<Vec<(String, Attribute)>> = vec![Vec::new(); self.objects().len()];
+    pub(crate) fn scale_attributes(&self) -> Vec<Vec<(String, AttributeMessage)>> {
+        let mut found: Vec<Vec<(String, AttributeMessage)>> = vec![Vec::new(); self.objects().len()];
         let mut uses: Vec<Vec<(ObjectId, u32)>> = vec![Vec::new(); self.objects().len()];
         for (id, attributes) in self.ids().zip(&mut found) {
             let Some(dataset) = self.dataset_of(id) else { continue };
             if let Some(name) = &dataset.scale {
-                attributes.push(("CLASS".to_owned(), Attribute::fixed_text("DIMENSION_SCALE")));
-                attributes.push(("NAME".to_owned(), Attribute::fixed_text(name)));
+                attributes.push(("CLASS".to_owned(), AttributeMessage::fixed_text("DIMENSION_SCALE")));
+                attributes.push(("NAME".to_owned(), AttributeMessage::fixed_text(name)));
             }
             if !dataset.scales.is_empty() {
-                attributes.push(("DIMENSION_LIST".to_owned(), Attribute::dimension_list(dataset.scales.clone())));
+                attributes
+                    .push(("DIMENSION_LIST".to_owned(), AttributeMessage::dimension_list(dataset.scales.clone())));
             }
             for (axis, scales) in dataset.scales.iter().enumerate() {
                 for scale in scales {
@@ -60,7 +61,7 @@ impl Tree {
         }
         for (attributes, uses) in found.iter_mut().zip(uses) {
             if !uses.is_empty() {
-                attributes.push(("REFERENCE_LIST".to_owned(), Attribute::reference_list(uses)));
+                attributes.push(("REFERENCE_LIST".to_owned(), AttributeMessage::reference_list(uses)));
             }
         }
         found
@@ -97,8 +98,8 @@ mod tests {
         let attributes = tree.scale_attributes();
         let names: Vec<&str> = attributes[x.index()].iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["CLASS", "NAME", "REFERENCE_LIST"]);
-        let expected = Attribute::dimension_list(vec![vec![], vec![x]]);
+        let expected = AttributeMessage::dimension_list(vec![vec![], vec![x]]);
         assert_eq!(attributes[values.index()], [("DIMENSION_LIST".to_owned(), expected)]);
-        assert_eq!(attributes[x.index()][2].1, Attribute::reference_list(vec![(values, 1)]));
+        assert_eq!(attributes[x.index()][2].1, AttributeMessage::reference_list(vec![(values, 1)]));
     }
 }

@@ -186,7 +186,7 @@ struct Encoded {
 
 fn encode(
     tree: &Tree,
-    scale_attributes: &[Vec<(String, crate::Attribute)>],
+    scale_attributes: &[Vec<(String, crate::AttributeMessage)>],
     places: &ObjectAddresses,
     heap_start: u64,
 ) -> Result<Encoded> {
@@ -241,7 +241,7 @@ fn place(tree: &Tree, datasets: &mut [PlacedDataset], start: u64) -> Result<(Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attribute, Dataspace, Datatype};
+    use crate::{AttributeMessage, Dataspace, Datatype};
 
     #[test]
     fn an_empty_tree_is_a_superblock_and_a_group() {
@@ -289,7 +289,7 @@ mod tests {
         let error = FileLayout::build(tree).unwrap_err();
         assert_eq!(error.to_string(), "/group/labels: the datatype is larger than HDF5's limit of 65535");
         let mut tree = Tree::new();
-        let attribute = Attribute::new(datatype, Dataspace::Scalar, vec![0, 0]);
+        let attribute = AttributeMessage::new(datatype, Dataspace::Scalar, vec![0, 0]);
         tree.attribute(ObjectId::ROOT, "label", attribute).unwrap();
         assert!(FileLayout::build(tree).is_err());
     }
@@ -299,7 +299,7 @@ mod tests {
         let mut tree = Tree::new();
         let scale = tree.dataset(ObjectId::ROOT, "x", Dataset::new(Datatype::signed(1), Dataspace::vector(1))).unwrap();
         tree.make_scale(scale, "x").unwrap();
-        tree.attribute(scale, "CLASS", Attribute::text("mine")).unwrap();
+        tree.attribute(scale, "CLASS", AttributeMessage::text("mine")).unwrap();
         assert!(FileLayout::build(tree).is_err());
     }
 }

@@ -17,12 +17,12 @@
 //! memory for elements of variable length is that of [`HeapPlan`].
 //!
 //! ```
-//! use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Segment, Tree};
+//! use hdf5_layout::{AttributeMessage, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Segment, Tree};
 //!
 //! let mut tree = Tree::new();
 //! let dataset = Dataset::new(Datatype::signed(4), Dataspace::Simple(vec![2, 3]));
 //! let numbers = tree.dataset(ObjectId::ROOT, "numbers", dataset)?;
-//! tree.attribute(numbers, "units", Attribute::text("m"))?;
+//! tree.attribute(numbers, "units", AttributeMessage::text("m"))?;
 //! let layout = FileLayout::build(tree)?;
 //! let mut file: Vec<u8> = Vec::new();
 //! for segment in layout.segments(0..layout.len()) {
@@ -62,7 +62,7 @@ mod segment;
 mod superblock;
 mod tree;
 
-pub use attribute::Attribute;
+pub use attribute::AttributeMessage;
 pub use dataset::Dataset;
 pub use dataspace::Dataspace;
 pub use datatype::{CharacterSet, CompoundMember, Datatype, StringPadding};

@@ -5,7 +5,7 @@
 //! are too large for a message follow the header (`dense_attributes`).
 
 use crate::UNDEFINED;
-use crate::attribute::Attribute;
+use crate::attribute::AttributeMessage;
 use crate::checksum;
 use crate::dataset::Dataset;
 use crate::datatype::CharacterSet;
@@ -57,7 +57,7 @@ pub(crate) struct HeaderContext<'a> {
     pub objects: &'a [TreeObject],
     pub addresses: &'a ObjectAddresses,
     /// For each object, the attributes that describe dimension scales.
-    pub scale_attributes: &'a [Vec<(String, Attribute)>],
+    pub scale_attributes: &'a [Vec<(String, AttributeMessage)>],
 }
 
 impl HeaderContext<'_> {
@@ -107,7 +107,7 @@ impl HeaderContext<'_> {
             return Err(Problem::NameTwice { name: name.clone() });
         }
         let all = object.attributes.iter().chain(of_scales);
-        let encode = |(name, attribute): &'a (String, Attribute)| {
+        let encode = |(name, attribute): &'a (String, AttributeMessage)| {
             if !attribute.fits_its_message() {
                 return Err(Problem::TooLarge { what: format!("the type of the attribute {name:?}"), limit: 0xffff });
             }

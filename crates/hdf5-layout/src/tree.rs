@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::attribute::Attribute;
+use crate::attribute::AttributeMessage;
 use crate::dataset::Dataset;
 use crate::error::{Error, Problem, Result};
 use crate::object_id::ObjectId;
@@ -19,7 +19,7 @@ pub(crate) struct TreeObject {
     parent: usize,
     pub name: String,
     pub kind: NodeKind,
-    pub attributes: Vec<(String, Attribute)>,
+    pub attributes: Vec<(String, AttributeMessage)>,
     /// Names of attributes and, for a group, of members.
     attribute_names: HashSet<String>,
     member_names: HashSet<String>,
@@ -78,7 +78,7 @@ impl Tree {
     /// # Errors
     /// Fails if there is no such object, the name is invalid, the object has it already, or its value does not fit its
     /// type and dataspace.
-    pub fn attribute(&mut self, object: ObjectId, name: &str, attribute: Attribute) -> Result<()> {
+    pub fn attribute(&mut self, object: ObjectId, name: &str, attribute: AttributeMessage) -> Result<()> {
         let check = check_name(name, false).and_then(|()| attribute.check(name));
         check.map_err(|problem| Error::new(self.path(object), problem))?;
         let to = self.object_mut(object)?;
@@ -180,8 +180,8 @@ mod tests {
         let group = tree.group(ObjectId::ROOT, "group").unwrap();
         let twice = tree.group(ObjectId::ROOT, "group").unwrap_err();
         assert_eq!(twice.to_string(), "/: the name \"group\" is used twice");
-        tree.attribute(group, "a/b", Attribute::text("text")).unwrap();
-        assert!(tree.attribute(group, "a/b", Attribute::text("text")).is_err());
+        tree.attribute(group, "a/b", AttributeMessage::text("text")).unwrap();
+        assert!(tree.attribute(group, "a/b", AttributeMessage::text("text")).is_err());
     }
 
     #[test]

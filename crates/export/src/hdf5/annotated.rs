@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Tree};
+use hdf5_layout::{AttributeMessage, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Tree};
 use serde_json::Value;
 use tilefs_format::error::Result;
 
@@ -134,33 +134,33 @@ fn float(size: u32) -> Datatype {
 }
 
 /// Returns an attribute as h5py writes the same Python value. Values without an HDF5 type become JSON.
-fn attribute(value: &Value) -> Attribute {
+fn attribute(value: &Value) -> AttributeMessage {
     let text = |value: &Value| value.as_str().filter(|text| !text.contains('\0')).map(str::to_owned);
     if let Some(text) = text(value) {
-        return Attribute::text(&text);
+        return AttributeMessage::text(&text);
     }
     match value {
-        Value::Bool(value) => Attribute::new(Datatype::boolean(), Dataspace::Scalar, vec![u8::from(*value)]),
+        Value::Bool(value) => AttributeMessage::new(Datatype::boolean(), Dataspace::Scalar, vec![u8::from(*value)]),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(signed), _) => Attribute::signed(signed),
-            (_, Some(float)) => Attribute::float(float),
-            _ => Attribute::text(&value.to_string()),
+            (Some(signed), _) => AttributeMessage::signed(signed),
+            (_, Some(float)) => AttributeMessage::float(float),
+            _ => AttributeMessage::text(&value.to_string()),
         },
         Value::Array(values) => {
             let space = Dataspace::vector(values.len() as u64);
             if let Some(texts) = values.iter().map(text).collect::<Option<Vec<String>>>() {
-                return Attribute::texts(space, texts);
+                return AttributeMessage::texts(space, texts);
             }
             if let Some(numbers) = values.iter().map(Value::as_i64).collect::<Option<Vec<i64>>>() {
                 let bytes = numbers.into_iter().flat_map(i64::to_le_bytes).collect();
-                return Attribute::new(Datatype::signed(8), space, bytes);
+                return AttributeMessage::new(Datatype::signed(8), space, bytes);
             }
             if let Some(numbers) = values.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>() {
                 let bytes = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
-                return Attribute::new(Datatype::Float { size: 8 }, space, bytes);
+                return AttributeMessage::new(Datatype::Float { size: 8 }, space, bytes);
             }
-            Attribute::text(&value.to_string())
+            AttributeMessage::text(&value.to_string())
         }
-        other => Attribute::text(&other.to_string()),
+        other => AttributeMessage::text(&other.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! Builds the datasets and attributes of a file from the plan of a netCDF file.
 
 use hdf5_layout::{
-    Attribute, CharacterSet, Dataset, Dataspace, Datatype, FileLayout, HeapPlan, ObjectId, StringPadding, Tree,
+    AttributeMessage, CharacterSet, Dataset, Dataspace, Datatype, FileLayout, HeapPlan, ObjectId, StringPadding, Tree,
 };
 use tilefs_format::error::{Error, Result};
 
@@ -84,7 +84,7 @@ impl TreeBuilder {
         self.tree.make_scale(scale, &name).map_err(unsupported)?;
         if self.form == Form::NetCdf4 {
             let identifier = u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes().to_vec();
-            let identifier = Attribute::new(Datatype::signed(4), Dataspace::Scalar, identifier);
+            let identifier = AttributeMessage::new(Datatype::signed(4), Dataspace::Scalar, identifier);
             self.tree.attribute(scale, "_Netcdf4Dimid", identifier).map_err(unsupported)?;
         }
         Ok(Some(scale))
@@ -167,27 +167,27 @@ impl TreeBuilder {
         Ok(())
     }
 
-    fn attribute(&self, NcAttribute { nc_type, values, .. }: &NcAttribute) -> Attribute {
+    fn attribute(&self, NcAttribute { nc_type, values, .. }: &NcAttribute) -> AttributeMessage {
         let datatype = datatype_of(*nc_type);
         if values.is_empty() && !(*nc_type == NcType::Char && self.form == Form::Plain) {
-            return Attribute::null(datatype);
+            return AttributeMessage::null(datatype);
         }
         if *nc_type != NcType::Char {
             let count = (values.len() / nc_type.size()) as u64;
             let is_scalar = count == 1 && self.form == Form::Plain;
             let space = if is_scalar { Dataspace::Scalar } else { Dataspace::vector(count) };
-            return Attribute::new(datatype, space, little_endian(*nc_type, values));
+            return AttributeMessage::new(datatype, space, little_endian(*nc_type, values));
         }
         let text = std::str::from_utf8(values).ok().filter(|text| !text.contains('\0'));
         match text {
-            Some(text) if self.form == Form::Plain => Attribute::text(text),
+            Some(text) if self.form == Form::Plain => AttributeMessage::text(text),
             _ => {
                 // This is what netCDF's library writes; it does not count the NUL as a character.
                 let padding = if text.is_some() { StringPadding::NullTerminated } else { StringPadding::NullPadded };
                 let character_set = if values.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
                 let size = u32::try_from(values.len()).unwrap_or(u32::MAX);
                 let datatype = Datatype::FixedString { size, padding, character_set };
-                Attribute::new(datatype, Dataspace::Scalar, values.clone())
+                AttributeMessage::new(datatype, Dataspace::Scalar, values.clone())
             }
         }
     }

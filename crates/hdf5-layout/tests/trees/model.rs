@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use hdf5_layout::{
-    Attribute, Dataset, Dataspace, Datatype, Error, FileLayout, HeapPlan, ObjectId, SegmentValues, Tree,
+    AttributeMessage, Dataset, Dataspace, Datatype, Error, FileLayout, HeapPlan, ObjectId, SegmentValues, Tree,
 };
 
 /// The elements of a dataset or an attribute, in row-major order.
@@ -71,12 +71,14 @@ pub struct Stored {
 }
 
 impl ModelAttribute {
-    fn attribute(&self) -> Attribute {
+    fn attribute(&self) -> AttributeMessage {
         match &self.elements {
-            Elements::Fixed(bytes) => Attribute::new(self.datatype.clone(), self.dataspace.clone(), bytes.clone()),
+            Elements::Fixed(bytes) => {
+                AttributeMessage::new(self.datatype.clone(), self.dataspace.clone(), bytes.clone())
+            }
             Elements::Variable(texts) => {
                 let texts = texts.iter().map(|text| String::from_utf8(text.clone()).unwrap()).collect();
-                Attribute::texts(self.dataspace.clone(), texts)
+                AttributeMessage::texts(self.dataspace.clone(), texts)
             }
         }
     }
