@@ -22,7 +22,7 @@ use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
 use crate::array::slice::SliceFolder;
 use crate::cells::Subarray;
 use crate::cells::dense::{CoveredBox, DenseArray, DenseSubarray};
-use crate::cells::label_search::selectable;
+use crate::cells::label_search::{labelled, selectable};
 use crate::cells::sparse::SparseSubarray;
 use crate::domains;
 use crate::fields::array_form::ArrayForm;
@@ -181,7 +181,7 @@ fn bounds(array: &Arc<OpenedArray>, options: &TreeOptions) -> Result<Vec<Dimensi
     Ok(match array.schema().array_type {
         ArrayType::Sparse => selectable(array),
         ArrayType::Dense => {
-            let dense = DenseArray::new(array.clone())?;
+            let dense = labelled(array.clone())?;
             let (shown, _) = dense.default_selection(options.extent)?;
             dense.selectable(&shown)
         }
@@ -216,7 +216,7 @@ fn dense_folder(
     options: &Arc<TreeOptions>,
     form: ArrayForm,
 ) -> Result<FixedFolder> {
-    let dense = Arc::new(DenseArray::new(array)?);
+    let dense = Arc::new(labelled(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
     let subarray = Arc::new(DenseSubarray::new(dense.clone(), selection));
     let whole = FieldFolder { subarray, names, modified, shown: options.shown.clone(), form };

@@ -24,7 +24,6 @@ use tilefs_select::SelectableLabel;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
 use tilefs_storage::EntryKey;
 
-use crate::cells::label_search::labels_by_dimension;
 use crate::cells::{FieldId, Subarray};
 
 /// Maximum length of a file.
@@ -54,19 +53,24 @@ pub struct DenseArray {
     array: Arc<OpenedArray>,
     grid: Grid,
     view: SingleFlight<Arc<DenseView>>,
-    /// The labels by which each dimension can be selected.
+    /// The labels by which each dimension can be selected, dimension by dimension; empty for an array from which nobody
+    /// selects by labels.
     labels: Vec<Vec<SelectableLabel>>,
 }
 
 impl DenseArray {
-    /// Creates the array without reading anything new.
+    /// Creates the array without reading anything new. No dimension can be selected by labels.
     ///
     /// # Errors
     /// Fails if the schema's domain does not form a grid.
     pub fn new(array: Arc<OpenedArray>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
-        let labels = labels_by_dimension(&array);
-        Ok(DenseArray { array, grid, view: SingleFlight::new(), labels })
+        Ok(DenseArray { array, grid, view: SingleFlight::new(), labels: Vec::new() })
+    }
+
+    /// Lets each dimension be selected by these labels, too.
+    pub fn with_labels(self, labels: Vec<Vec<SelectableLabel>>) -> Self {
+        DenseArray { labels, ..self }
     }
 
     pub fn array(&self) -> &Arc<OpenedArray> {

@@ -45,9 +45,18 @@ pub fn selectable(array: &Arc<OpenedArray>) -> Vec<DimensionBounds> {
     dimensions.into_iter().zip(labels).map(|(dimension, labels)| DimensionBounds { labels, ..dimension }).collect()
 }
 
+/// Creates a dense array whose dimensions can also be selected by their labels. Reads nothing new.
+///
+/// # Errors
+/// As for [`DenseArray::new`].
+pub fn labelled(array: Arc<OpenedArray>) -> Result<DenseArray> {
+    let labels = labels_by_dimension(&array);
+    Ok(DenseArray::new(array)?.with_labels(labels))
+}
+
 /// Returns the labels of each dimension of an array that selections can use: those with one number, date or text per
 /// cell.
-pub fn labels_by_dimension(array: &Arc<OpenedArray>) -> Vec<Vec<SelectableLabel>> {
+fn labels_by_dimension(array: &Arc<OpenedArray>) -> Vec<Vec<SelectableLabel>> {
     let schema = array.schema();
     let mut labels = vec![Vec::new(); schema.dimensions.len()];
     for label in &schema.labels {

@@ -9,7 +9,8 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{OpenedArray, ValueBounds};
 use tilefs_select::Addressing;
 
-use crate::cells::dense::{DenseArray, DenseSubarray};
+use crate::cells::dense::DenseSubarray;
+use crate::cells::label_search::labelled;
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray};
 use crate::fields::array_form::ArrayForm;
@@ -51,7 +52,7 @@ impl ArrowParts {
         let mut subarray: Arc<dyn Subarray> = if array.schema().is_sparse() {
             Arc::new(SparseSubarray::new(array, by_row))
         } else {
-            let dense = Arc::new(DenseArray::new(array)?);
+            let dense = Arc::new(labelled(array)?);
             let (whole, _) = dense.default_selection(Extent::Domain)?;
             Arc::new(DenseSubarray::new(dense, whole))
         };
