@@ -21,7 +21,7 @@ pub fn of_file(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_tree::views::view::BYTES;
+    use tilefs_tree::views::facts::BYTES;
 
     use super::*;
 

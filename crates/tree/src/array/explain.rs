@@ -91,12 +91,12 @@ impl Explanations {
                 let (description, lasts) = this.description();
                 Ok((write(&description), lasts))
             });
-            builder.add(name, &EXPLANATION, file);
+            builder.add(name, &EXPLANATION.facts, file);
         }
         if !matches!(explanations.kind, FieldFolderKind::Slice(_)) {
             let array = fields.subarray.array().clone();
             let file = LazyFile::text(fields.modified, move || fragments_text(&array));
-            builder.add("fragments.tsv", &EXPLANATION, file);
+            builder.add("fragments.tsv", &EXPLANATION.facts, file);
         }
         if explanations.kind == FieldFolderKind::Whole {
             let this = explanations.clone();

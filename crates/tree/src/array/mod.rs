@@ -323,7 +323,7 @@ fn add_labels(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: S
             let (array, name) = (array.clone(), name.to_owned());
             let file = files.give(&name, &[".txt"]);
             let content = LazyFile::new(modified, move || Ok(Arc::new(enums::lines(&array, &name)?)));
-            enums.add(format!("{file}.txt"), &LABELS, content);
+            enums.add(format!("{file}.txt"), &LABELS.facts, content);
         }
     });
 }

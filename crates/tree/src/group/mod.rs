@@ -224,7 +224,7 @@ impl Folder for GroupFolder {
     fn list(&self) -> Result<Vec<Entry>> {
         let members = self.members()?;
         let names = members.names.iter().flatten().map(String::as_str);
-        let zarr = ZARR_VIEW.is_shown(&self.options.shown).then_some(ZARR);
+        let zarr = ZARR_VIEW.facts.is_shown(&self.options.shown).then_some(ZARR);
         let mut views = Vec::new();
         for domain in &*self.domains {
             // A member of that name hides the view.

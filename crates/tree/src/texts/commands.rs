@@ -78,7 +78,7 @@ fn parts(finder: &FileFinder<'_>) -> Vec<Command> {
 
 /// Returns a command for the first cell, by its coordinates.
 fn one_cell(description: &Description<'_>, finder: &FileFinder<'_>) -> Option<Command> {
-    let (attribute, file) = finder.find(&RAW, is_number)?;
+    let (attribute, file) = finder.find(&RAW.facts, is_number)?;
     let folder = slice_of_one(description)?;
     let path = format!("{}slice/{folder}/{}", finder.folder, file.path);
     Some(Command::new(

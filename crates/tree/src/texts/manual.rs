@@ -6,12 +6,12 @@ use std::{env, fs};
 use crate::domains::group_view::{ABOUT_GROUP, GroupView, PLAIN_ZARR};
 use crate::domains::{DOMAINS, Domain};
 use crate::views::VIEWS;
-use crate::views::view::{Shown, View};
+use crate::views::facts::{Shown, ViewFacts};
 
 /// `TILEFS_ACCEPT=yes` rewrites the sections.
 #[test]
 fn the_manual_lists_every_view() {
-    let of_arrays: String = VIEWS.iter().map(|view| of_array(view)).collect();
+    let of_arrays: String = VIEWS.iter().map(|view| of_array(&view.facts)).collect();
     let of_groups = ".SS Any group\n".to_owned() + &of_group(&PLAIN_ZARR);
     let of_groups = of_groups + &ABOUT_GROUP.each_ref().map(of_group).concat();
     let of_domains: String = DOMAINS.iter().filter(|domain| domain.of_group.is_some()).map(of_domain).collect();
@@ -33,7 +33,7 @@ fn with_section(page: &str, title: &str, text: &str) -> String {
     format!("{before}{heading}{text}.SH {after}")
 }
 
-fn of_array(view: &View) -> String {
+fn of_array(view: &ViewFacts) -> String {
     let folder = if view.folder.is_empty() { String::new() } else { format!("{}/", view.folder) };
     let paths: Vec<String> = view.files.iter().map(|file| escaped(&format!("{folder}{file}"))).collect();
     let shown = match view.shown {

@@ -11,13 +11,14 @@ use super::description::{CellsSummary, Description};
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
 use crate::node::quoting::{heading, in_line};
+use crate::views::VIEWS;
 use crate::views::commands::called;
+use crate::views::facts::ViewFacts;
 use crate::views::files::FileFacts;
 use crate::views::lines::LINES;
 use crate::views::parquet::{PARQUET, PARQUET_MICROSECONDS};
 use crate::views::raw::{COORDINATES, OFFSETS, RAW, VALIDITY};
 use crate::views::zarr::ZARR_VIEW;
-use crate::views::{VIEWS, View};
 use crate::wording::size::{counted, rows_text};
 use crate::wording::value::datatype_text;
 
@@ -147,7 +148,7 @@ fn fields(description: &Description<'_>) -> String {
 
 /// Returns the raw files and coordinate files of a field.
 fn paths(description: &Description<'_>, field: &str) -> String {
-    let basic: [&View; 5] = [&RAW, &COORDINATES, &OFFSETS, &LINES, &VALIDITY];
+    let basic: [&ViewFacts; 5] = [&RAW.facts, &COORDINATES.facts, &OFFSETS.facts, &LINES.facts, &VALIDITY.facts];
     let files = description.files_of(field).filter(|file| file.is_listed() && basic.contains(&file.view));
     files.map(|file| in_line(&file.path)).collect::<Vec<_>>().join("  ")
 }
@@ -176,7 +177,7 @@ fn which_file(description: &Description<'_>) -> String {
         Some(written) => (&**written, IN_NONEMPTY),
         None => (description, ""),
     };
-    let mut jobs: Vec<_> = VIEWS.iter().filter_map(|view| Some((view.job?, *view))).collect();
+    let mut jobs: Vec<_> = VIEWS.iter().filter_map(|view| Some((view.facts.job?, &view.facts))).collect();
     jobs.sort_by_key(|(job, _)| job.place);
     let mut text = String::new();
     for (job, view) in jobs {
@@ -185,10 +186,10 @@ fn which_file(description: &Description<'_>) -> String {
         let values = files().find(|file| !file.path.ends_with(".valid.npy"));
         let Some(first) = values.or_else(|| files().next()) else { continue };
         // With dates that Spark does not support.
-        let has_nanoseconds = || shown.files.iter().any(|file| file.view == &PARQUET_MICROSECONDS);
-        let job = if view == &PARQUET && has_nanoseconds() {
+        let has_nanoseconds = || shown.files.iter().any(|file| file.view == &PARQUET_MICROSECONDS.facts);
+        let job = if view == &PARQUET.facts && has_nanoseconds() {
             "Tables and queries: DuckDB, Polars, pandas"
-        } else if view == &ZARR_VIEW && description.annotated.is_some() {
+        } else if view == &ZARR_VIEW.facts && description.annotated.is_some() {
             "Annotated data: anndata, scanpy"
         } else {
             job.task
@@ -396,7 +397,7 @@ data.i64.hdr: ENVI has no dates
         schema.attributes[0].enumeration = Some("kinds".to_owned());
         let mut description = testing::sparse(&schema);
         description.cells = CellsSummary::Sparse { rows: Some(RowCount::Exactly(1234)), non_empty: None, matrix: None };
-        let unlisted = |path: &str, view: &'static View, field: Option<&str>| FileFacts {
+        let unlisted = |path: &str, view: &'static ViewFacts, field: Option<&str>| FileFacts {
             path: path.to_owned(),
             view,
             field: field.map(Into::into),
@@ -405,11 +406,11 @@ data.i64.hdr: ENVI has no dates
             is_folder_listed: true,
         };
         let more = [
-            unlisted("arrow/cells.arrow", &arrow::ARROW, None),
-            unlisted("parquet/cells.parquet", &parquet::PARQUET, None),
-            unlisted("text/a.mtx", &matrix_market::MATRIX_MARKET, Some("a")),
-            unlisted("text/a.txt", &grid::GRID, Some("a")),
-            unlisted("enums/kinds.txt", &described::LABELS, None),
+            unlisted("arrow/cells.arrow", &arrow::ARROW.facts, None),
+            unlisted("parquet/cells.parquet", &parquet::PARQUET.facts, None),
+            unlisted("text/a.mtx", &matrix_market::MATRIX_MARKET.facts, Some("a")),
+            unlisted("text/a.txt", &grid::GRID.facts, Some("a")),
+            unlisted("enums/kinds.txt", &described::LABELS.facts, None),
         ];
         description.files = Arc::new(Files::new(description.files.iter().cloned().chain(more).collect()));
         let text = readme(&description);

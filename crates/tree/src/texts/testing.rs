@@ -13,8 +13,9 @@ use super::description::*;
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
 use crate::node::listing::Listing;
+use crate::views::facts::ViewFacts;
 use crate::views::files::{FileFacts, Files};
-use crate::views::{View, datasets, grid, headers, lines, npy, raw, text_tables};
+use crate::views::{datasets, grid, headers, lines, npy, raw, text_tables};
 
 /// `y` from -5 to 94 by 10 and `x` from 0 to 49 by 25; `temp`, the anonymous attribute of dates, the nullable text
 /// `it's`.
@@ -36,7 +37,7 @@ pub fn dense_schema() -> ArraySchema {
     schema
 }
 
-fn file(path: &str, view: &'static View, field: Option<&str>, bytes: Option<u64>) -> FileFacts {
+fn file(path: &str, view: &'static ViewFacts, field: Option<&str>, bytes: Option<u64>) -> FileFacts {
     FileFacts {
         path: path.to_owned(),
         view,
@@ -77,19 +78,19 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         last_commit: Some(1_706_696_000_000),
         fragments: 3,
         files: files([
-            file("temp.f32", &raw::RAW, Some("temp"), Some(20_000)),
-            file("temp.f32.hdr", &headers::ENVI, Some("temp"), Some(300)),
-            FileFacts { listing: Listing::Never, ..file("temp.vrt", &headers::VRT, Some("temp"), Some(600)) },
-            file("data.i64", &raw::RAW, Some(""), Some(40_000)),
-            file("it's.bytes", &raw::RAW, Some("it's"), None),
-            file("it's.offsets.u64", &raw::OFFSETS, Some("it's"), Some(40_008)),
-            file("it's.txt", &lines::LINES, Some("it's"), None),
-            file("it's.valid.u8", &raw::VALIDITY, Some("it's"), Some(5000)),
-            file("dims/y.i32", &raw::COORDINATES, Some("y"), Some(400)),
-            file("dims/x.i32", &raw::COORDINATES, Some("x"), Some(200)),
-            file("npy/temp.npy", &npy::NPY, Some("temp"), Some(20_128)),
-            file("text/temp.txt", &grid::GRID, Some("temp"), Some(80_000)),
-            file("netcdf/array.nc", &datasets::NETCDF, None, Some(60_500)),
+            file("temp.f32", &raw::RAW.facts, Some("temp"), Some(20_000)),
+            file("temp.f32.hdr", &headers::ENVI.facts, Some("temp"), Some(300)),
+            FileFacts { listing: Listing::Never, ..file("temp.vrt", &headers::VRT.facts, Some("temp"), Some(600)) },
+            file("data.i64", &raw::RAW.facts, Some(""), Some(40_000)),
+            file("it's.bytes", &raw::RAW.facts, Some("it's"), None),
+            file("it's.offsets.u64", &raw::OFFSETS.facts, Some("it's"), Some(40_008)),
+            file("it's.txt", &lines::LINES.facts, Some("it's"), None),
+            file("it's.valid.u8", &raw::VALIDITY.facts, Some("it's"), Some(5000)),
+            file("dims/y.i32", &raw::COORDINATES.facts, Some("y"), Some(400)),
+            file("dims/x.i32", &raw::COORDINATES.facts, Some("x"), Some(200)),
+            file("npy/temp.npy", &npy::NPY.facts, Some("temp"), Some(20_128)),
+            file("text/temp.txt", &grid::GRID.facts, Some("temp"), Some(80_000)),
+            file("netcdf/array.nc", &datasets::NETCDF.facts, None, Some(60_500)),
         ]),
         not_listed: Arc::new(vec![("data.i64.hdr".to_owned(), "ENVI has no dates".to_owned())]),
         enumerations: vec![Arc::new(labels)],
@@ -130,11 +131,11 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
         last_commit: None,
         fragments: 1,
         files: files([
-            file("a.f64", &raw::RAW, Some("a"), None),
-            file("b.bytes", &raw::RAW, Some("b"), None),
-            file("b.txt", &lines::LINES, Some("b"), None),
-            file("dims/rows.i32", &raw::COORDINATES, Some("rows"), None),
-            file("text/cells.tsv", &text_tables::TSV, None, None),
+            file("a.f64", &raw::RAW.facts, Some("a"), None),
+            file("b.bytes", &raw::RAW.facts, Some("b"), None),
+            file("b.txt", &lines::LINES.facts, Some("b"), None),
+            file("dims/rows.i32", &raw::COORDINATES.facts, Some("rows"), None),
+            file("text/cells.tsv", &text_tables::TSV.facts, None, None),
         ]),
         not_listed: Arc::default(),
         enumerations: Vec::new(),

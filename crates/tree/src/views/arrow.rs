@@ -13,25 +13,29 @@ use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::commands::{Command, FileFinder};
+use crate::views::facts::{Job, Shown, ViewFacts};
 use crate::views::parts::PARTS;
 use crate::views::tables::{columns, no_tables, note_fields, stored_columns, unknown_column};
-use crate::views::view::{Add, Job, Parts, Shown, Task, View};
+use crate::views::view::{Add, Parts, Task, View};
 
 /// The table in Arrow's IPC format.
 pub static ARROW: View = View {
-    name: "Arrow IPC",
-    folder: "arrow",
-    files: &["cells.arrow"],
-    media_type: "application/vnd.apache.arrow.file",
-    reader: "the table: pyarrow, Polars, R (arrow)",
-    lacks: "cells of 2^31 values, and text that is not UTF-8",
-    job: Some(Job::new(2, "Data frames: pandas, Polars, DuckDB, R")),
-    holds_values: true,
-    shown: Shown::With("arrow"),
+    facts: ViewFacts {
+        name: "Arrow IPC",
+        folder: "arrow",
+        files: &["cells.arrow"],
+        media_type: "application/vnd.apache.arrow.file",
+        reader: "the table: pyarrow, Polars, R (arrow)",
+        lacks: "cells of 2^31 values, and text that is not UTF-8",
+        job: Some(Job::new(2, "Data frames: pandas, Polars, DuckDB, R")),
+        holds_values: true,
+        shown: Shown::With("arrow"),
+        ..ViewFacts::PLAIN
+    },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         note_fields(builder, fields, "cells.arrow");
-        builder.add_with("cells.arrow", &ARROW, arrow_file(fields), fields.listing_of_all());
+        builder.add_with("cells.arrow", &ARROW.facts, arrow_file(fields), fields.listing_of_all());
     }),
     parts: &[Parts {
         folder: PARTS,
@@ -41,7 +45,6 @@ pub static ARROW: View = View {
         make: arrow_file,
     }],
     commands: &[(Task::Frame, schema)],
-    ..View::PLAIN
 };
 
 fn arrow_file(fields: &FieldFolder) -> LazyFile {
@@ -74,7 +77,7 @@ pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dy
 }
 
 fn schema(finder: &FileFinder<'_>) -> Option<Command> {
-    let file = finder.any(&ARROW)?;
+    let file = finder.any(&ARROW.facts)?;
     let path = literal(&finder.path(file));
     let program = format!("import pyarrow.feather as f; print(f.read_table({path}, memory_map=True).schema)");
     let purpose = "The table as an Arrow file, for pyarrow, Polars, DuckDB and R, without a copy";

@@ -18,9 +18,9 @@ use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::node::listing::Listing;
 use crate::node::shown::ShownViews;
 use crate::node::{Entry, EntryKind, File as _, Folder, Node};
+use crate::views::facts::ViewFacts;
 use crate::views::files::{FileFacts, Files};
 use crate::views::parts::PartsFolder;
-use crate::views::view::{Add, View};
 
 /// Maximum number of fields whose names are suggested to those who mistype one.
 const MAX_SUGGESTED: usize = 1000;
@@ -142,23 +142,30 @@ impl FolderBuilder {
     }
 
     /// Adds a listed file.
-    pub fn add(&mut self, name: impl Into<String>, view: &'static View, file: LazyFile) {
+    pub fn add(&mut self, name: impl Into<String>, view: &'static ViewFacts, file: LazyFile) {
         self.add_with(name, view, file, Listing::Always);
     }
 
     /// Adds a file that is unlisted unless its view is shown.
-    pub fn add_unlisted(&mut self, name: impl Into<String>, view: &'static View, file: LazyFile) {
+    pub fn add_unlisted(&mut self, name: impl Into<String>, view: &'static ViewFacts, file: LazyFile) {
         let listing = if view.is_shown(&self.place.shown) { Listing::Always } else { Listing::Never };
         self.add_with(name, view, file, listing);
     }
 
     /// Adds a file with the given listing.
-    pub fn add_with(&mut self, name: impl Into<String>, view: &'static View, file: LazyFile, listing: Listing) {
+    pub fn add_with(&mut self, name: impl Into<String>, view: &'static ViewFacts, file: LazyFile, listing: Listing) {
         self.add_of(name.into(), view, None, file, listing);
     }
 
     /// Adds a file with the given listing, which is that of an attribute or dimension if its user's name is given.
-    pub fn add_of(&mut self, name: String, view: &'static View, field: Option<&str>, file: LazyFile, listing: Listing) {
+    pub fn add_of(
+        &mut self,
+        name: String,
+        view: &'static ViewFacts,
+        field: Option<&str>,
+        file: LazyFile,
+        listing: Listing,
+    ) {
         self.notes.push(FileNote::File(FileFacts {
             path: self.place.path(name.clone()),
             view,
@@ -177,8 +184,8 @@ impl FolderBuilder {
         self.notes.push(FileNote::Absent { path: self.place.path(name.to_owned()), reason });
     }
 
-    /// Adds the files of `views` for attributes, dimensions, or both. They are made when they are looked up.
-    pub fn add_fields(&mut self, fields: &FieldFolder, of: WhichFields, views: impl Iterator<Item = &'static View>) {
+    /// Adds the files that views declare for attributes, dimensions, or both. They are made when they are looked up.
+    pub fn add_fields(&mut self, fields: &FieldFolder, of: WhichFields, views: Vec<DeclareFiles>) {
         let files = Arc::new(FilesOfFields::new(fields, of, views));
         self.notes.push(FileNote::Fields(self.place.clone(), files.clone()));
         if !files.is_empty() {
@@ -207,7 +214,7 @@ impl FolderBuilder {
     }
 
     /// Adds a folder that is unlisted unless its view is shown, and that is one entry in the list: its file `main`.
-    pub fn add_unlisted_whole(&mut self, name: &str, main: &str, view: &'static View, folder: Arc<dyn Folder>) {
+    pub fn add_unlisted_whole(&mut self, name: &str, main: &str, view: &'static ViewFacts, folder: Arc<dyn Folder>) {
         let listing = if view.is_shown(&self.place.shown) { Listing::Always } else { Listing::Never };
         self.notes.push(FileNote::File(FileFacts {
             path: self.place.path(format!("{name}/{main}")),
@@ -236,7 +243,7 @@ impl FolderBuilder {
 /// A file of a field, as a view declares it.
 pub struct DeclaredFile {
     pub name: String,
-    pub view: &'static View,
+    pub view: &'static ViewFacts,
     /// The length, if it is known without the content.
     pub bytes: Option<u64>,
     pub listing: Listing,
@@ -252,6 +259,9 @@ pub enum Declared {
     },
 }
 
+/// Declares the files of a view for one field, if it has any.
+pub type DeclareFiles = fn(&mut FilesOfField<'_>);
+
 /// The declarations of the views of a folder about one field.
 pub struct FilesOfField<'a> {
     pub fields: &'a FieldFolder,
@@ -265,12 +275,12 @@ pub struct FilesOfField<'a> {
 
 impl<'a> FilesOfField<'a> {
     /// Returns what `views` declare about a field. Makes no node.
-    pub fn declared(fields: &FieldFolder, id: FieldId, views: &[&'static View]) -> Vec<Declared> {
+    pub fn declared(fields: &FieldFolder, id: FieldId, views: &[DeclareFiles]) -> Vec<Declared> {
         FilesOfField::of(fields, id, None, views)
     }
 
     /// Adds the nodes of the files that `views` declare to a folder.
-    pub fn make(fields: &'a FieldFolder, id: FieldId, views: &[&'static View], nodes: &'a mut FixedFolder) {
+    pub fn make(fields: &'a FieldFolder, id: FieldId, views: &[DeclareFiles], nodes: &'a mut FixedFolder) {
         FilesOfField::of(fields, id, Some(nodes), views);
     }
 
@@ -278,10 +288,10 @@ impl<'a> FilesOfField<'a> {
         fields: &'a FieldFolder,
         id: FieldId,
         nodes: Option<&'a mut FixedFolder>,
-        views: &[&'static View],
+        views: &[DeclareFiles],
     ) -> Vec<Declared> {
         let mut files = FilesOfField { fields, id, field: fields.describe(id), nodes, declared: Vec::new() };
-        views.iter().for_each(|view| view.declare_of_field(&mut files));
+        views.iter().for_each(|declare| declare(&mut files));
         files.declared
     }
 
@@ -311,7 +321,12 @@ impl<'a> FilesOfField<'a> {
     }
 
     /// Declares a listed file; `make` makes it.
-    pub fn add(&mut self, name: String, view: &'static View, make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile) {
+    pub fn add(
+        &mut self,
+        name: String,
+        view: &'static ViewFacts,
+        make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile,
+    ) {
         self.add_with(DeclaredFile { name, view, bytes: None, listing: Listing::Always }, make);
     }
 
@@ -319,7 +334,7 @@ impl<'a> FilesOfField<'a> {
     pub fn add_unlisted(
         &mut self,
         name: String,
-        view: &'static View,
+        view: &'static ViewFacts,
         make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile,
     ) {
         let listing = if view.is_shown(&self.fields.shown) { Listing::Always } else { Listing::Never };
@@ -360,7 +375,7 @@ pub enum WhichFields {
 pub struct FilesOfFields {
     fields: FieldFolder,
     of: WhichFields,
-    views: Vec<&'static View>,
+    views: Vec<DeclareFiles>,
     made: Mutex<HashMap<FieldId, Arc<FixedFolder>>>,
     /// The bytes of all files whose lengths are known before their contents are made.
     bytes: OnceLock<u64>,
@@ -368,8 +383,7 @@ pub struct FilesOfFields {
 
 impl FilesOfFields {
     /// Creates the files of `views` in a folder. Makes none of them.
-    pub fn new(fields: &FieldFolder, of: WhichFields, views: impl Iterator<Item = &'static View>) -> Self {
-        let views = views.filter(|view| matches!(view.add, Add::OfFields(_))).collect();
+    pub fn new(fields: &FieldFolder, of: WhichFields, views: Vec<DeclareFiles>) -> Self {
         FilesOfFields { fields: fields.clone(), of, views, made: Mutex::default(), bytes: OnceLock::new() }
     }
 

@@ -10,19 +10,22 @@ use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
 use crate::views::builder::FilesOfField;
+use crate::views::facts::{Shown, ViewFacts};
 use crate::views::npy::NPY;
-use crate::views::view::only_dense;
-use crate::views::view::{Add, Shown, View};
+use crate::views::view::{Add, View, only_dense};
 
 /// The values, first axis fastest.
 pub static COLUMN_MAJOR: View = View {
-    name: "raw, column-major",
-    folder: "F",
-    files: &["NAME.EXT", "NAME.npy"],
-    reader: "values, the first dimension fastest: Fortran, R, MATLAB, Julia",
-    lacks: "sparse arrays, and cells of varying size",
-    holds_values: true,
-    shown: Shown::WithAll,
+    facts: ViewFacts {
+        name: "raw, column-major",
+        folder: "F",
+        files: &["NAME.EXT", "NAME.npy"],
+        reader: "values, the first dimension fastest: Fortran, R, MATLAB, Julia",
+        lacks: "sparse arrays, and cells of varying size",
+        holds_values: true,
+        shown: Shown::WithAll,
+        ..ViewFacts::PLAIN
+    },
     fits: only_dense,
     add: Add::OfFields(add),
     ..View::PLAIN
@@ -32,9 +35,9 @@ fn add(files: &mut FilesOfField<'_>) {
     if files.is_dimension() || files.field.values_per_cell.is_none() {
         return;
     }
-    files.add(files.raw_name(), &COLUMN_MAJOR, |fields, id| fields.file(move |fields| values(fields, id)));
+    files.add(files.raw_name(), &COLUMN_MAJOR.facts, |fields, id| fields.file(move |fields| values(fields, id)));
     if npy::check(&files.field).is_ok() {
-        files.add(files.name("npy"), &NPY, |fields, id| {
+        files.add(files.name("npy"), &NPY.facts, |fields, id| {
             fields.file(move |fields| {
                 let column = Column { values: values(fields, id)?, ..column_of(fields, id)? };
                 Ok(npy::npy(&column, Order::ColumnMajor)?)

@@ -4,8 +4,8 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::schema::{ArraySchema, Attribute};
 
 use crate::node::quoting::in_line;
+use crate::views::facts::ViewFacts;
 use crate::views::files::{FileFacts, Files};
-use crate::views::view::View;
 
 /// A purpose, and the command that serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<'d> FileFinder<'d> {
 
     /// Returns the first attribute that has a file of this view and fits, and the file. Attributes with codes come
     /// last.
-    pub fn find(&self, view: &View, fits: impl Fn(&Attribute) -> bool) -> Option<(&'d Attribute, &'d FileFacts)> {
+    pub fn find(&self, view: &ViewFacts, fits: impl Fn(&Attribute) -> bool) -> Option<(&'d Attribute, &'d FileFacts)> {
         let attributes = || self.schema.attributes.iter().filter(|one| fits(one));
         let values = attributes().filter(|one| one.enumeration.is_none());
         values.chain(attributes()).find_map(|attribute| {
@@ -56,7 +56,7 @@ impl<'d> FileFinder<'d> {
     }
 
     /// Returns the first file of this view.
-    pub fn any(&self, view: &View) -> Option<&'d FileFacts> {
+    pub fn any(&self, view: &ViewFacts) -> Option<&'d FileFacts> {
         self.files.iter().find(|file| file.view == view && !file.is_slow())
     }
 }

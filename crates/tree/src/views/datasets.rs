@@ -8,18 +8,22 @@ use crate::fields::columns::{Texts, columns_of_all};
 use crate::node::quoting::path_word;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::view::{Add, Job, Shown, Task, View};
+use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::view::{Add, Task, View};
 
 /// netCDF classic.
 pub static NETCDF: View = View {
-    name: "netCDF",
-    folder: "netcdf",
-    files: &["array.nc"],
-    media_type: "application/x-netcdf",
-    reader: "all of it as netCDF: ncdump, xarray, NCO, CDO, Panoply, R (ncdf4)",
-    lacks: "axes of length 0, and text of any length other than padded or end to end",
-    job: Some(Job::new(9, "Everything in one file: xarray, NCO, ncview")),
-    holds_values: true,
+    facts: ViewFacts {
+        name: "netCDF",
+        folder: "netcdf",
+        files: &["array.nc"],
+        media_type: "application/x-netcdf",
+        reader: "all of it as netCDF: ncdump, xarray, NCO, CDO, Panoply, R (ncdf4)",
+        lacks: "axes of length 0, and text of any length other than padded or end to end",
+        job: Some(Job::new(9, "Everything in one file: xarray, NCO, ncview")),
+        holds_values: true,
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfArray(add_netcdf),
     commands: &[(Task::Dataset, ncdump)],
     ..View::PLAIN
@@ -27,31 +31,37 @@ pub static NETCDF: View = View {
 
 /// The same as netCDF-4.
 pub static NETCDF4: View = View {
-    name: "netCDF-4",
-    folder: "netcdf4",
-    files: &["array.nc"],
-    media_type: "application/x-netcdf",
-    reader: "the same as netCDF-4, with text and 64-bit integers: ncdump, xarray, R (ncdf4), Panoply",
-    lacks: "text with a NUL inside, and numbers of varying count other than end to end",
-    job: Some(Job::new(10, "The same with text: xarray, Panoply, R, Julia")),
-    holds_values: true,
-    shown: Shown::WithAll,
-    add: Add::OfArray(|builder, fields| add_hdf5(builder, fields, &NETCDF4, Form::NetCdf4)),
+    facts: ViewFacts {
+        name: "netCDF-4",
+        folder: "netcdf4",
+        files: &["array.nc"],
+        media_type: "application/x-netcdf",
+        reader: "the same as netCDF-4, with text and 64-bit integers: ncdump, xarray, R (ncdf4), Panoply",
+        lacks: "text with a NUL inside, and numbers of varying count other than end to end",
+        job: Some(Job::new(10, "The same with text: xarray, Panoply, R, Julia")),
+        holds_values: true,
+        shown: Shown::WithAll,
+        ..ViewFacts::PLAIN
+    },
+    add: Add::OfArray(|builder, fields| add_hdf5(builder, fields, &NETCDF4.facts, Form::NetCdf4)),
     ..View::PLAIN
 };
 
 /// The same as HDF5.
 pub static HDF5: View = View {
-    name: "HDF5",
-    folder: "hdf5",
-    files: &["array.h5"],
-    media_type: "application/x-hdf5",
-    reader: "the same as HDF5: MATLAB, IDL, R (rhdf5, hdf5r), Julia, h5py",
-    lacks: "text with a NUL inside, and numbers of varying count other than end to end",
-    job: Some(Job::new(11, "The same for HDF5: MATLAB, IDL, R, Julia, h5py")),
-    holds_values: true,
-    shown: Shown::WithAll,
-    add: Add::OfArray(|builder, fields| add_hdf5(builder, fields, &HDF5, Form::Plain)),
+    facts: ViewFacts {
+        name: "HDF5",
+        folder: "hdf5",
+        files: &["array.h5"],
+        media_type: "application/x-hdf5",
+        reader: "the same as HDF5: MATLAB, IDL, R (rhdf5, hdf5r), Julia, h5py",
+        lacks: "text with a NUL inside, and numbers of varying count other than end to end",
+        job: Some(Job::new(11, "The same for HDF5: MATLAB, IDL, R, Julia, h5py")),
+        holds_values: true,
+        shown: Shown::WithAll,
+        ..ViewFacts::PLAIN
+    },
+    add: Add::OfArray(|builder, fields| add_hdf5(builder, fields, &HDF5.facts, Form::Plain)),
     ..View::PLAIN
 };
 
@@ -61,16 +71,16 @@ fn add_netcdf(builder: &mut FolderBuilder, fields: &FieldFolder) {
         return builder.leave_out("array.nc", "netCDF classic has no axis of length 0");
     }
     let file = fields.file(|fields| Ok(netcdf(&columns_of_all(fields, Texts::Measured)?)?.file.content));
-    builder.add_with("array.nc", &NETCDF, file, fields.listing_of_all());
+    builder.add_with("array.nc", &NETCDF.facts, file, fields.listing_of_all());
 }
 
-fn add_hdf5(builder: &mut FolderBuilder, fields: &FieldFolder, view: &'static View, form: Form) {
+fn add_hdf5(builder: &mut FolderBuilder, fields: &FieldFolder, view: &'static ViewFacts, form: Form) {
     let file = fields.file(move |fields| hdf5(&columns_of_all(fields, Texts::Unmeasured)?, form));
     builder.add_with(view.files.concat(), view, file, fields.listing_of_all());
 }
 
 fn ncdump(finder: &FileFinder<'_>) -> Option<Command> {
-    let file = finder.any(&NETCDF)?;
+    let file = finder.any(&NETCDF.facts)?;
     Some(Command::new(
         "All of it as netCDF, for ncdump, ncview, xarray, NCO",
         format!("ncdump -h {}", path_word(&finder.path(file))),

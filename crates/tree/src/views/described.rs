@@ -2,43 +2,53 @@
 
 use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::view::{Job, Task, View};
+use crate::views::facts::{Job, ViewFacts};
+use crate::views::view::{Task, View};
 
 /// The file that was stored in the array.
 pub static ORIGINAL: View = View {
-    name: "original file",
-    folder: "contents",
-    files: &["FILE"],
-    reader: "the file that was stored",
-    lacks: "the metadata of the array, which meta/ has",
-    job: Some(Job::new(1, "The file that is stored here, under its own name")),
-    holds_values: true,
+    facts: ViewFacts {
+        name: "original file",
+        folder: "contents",
+        files: &["FILE"],
+        reader: "the file that was stored",
+        lacks: "the metadata of the array, which meta/ has",
+        job: Some(Job::new(1, "The file that is stored here, under its own name")),
+        holds_values: true,
+        ..ViewFacts::PLAIN
+    },
     ..View::PLAIN
 };
 
 /// The labels of an enumeration.
 pub static LABELS: View = View {
-    name: "labels",
-    folder: "enums",
-    files: &["NAME.txt"],
-    reader: "labels of codes: line k + 1 is code k",
-    lacks: "line breaks inside a label, which become spaces",
-    job: Some(Job::new(16, "The labels that codes stand for")),
+    facts: ViewFacts {
+        name: "labels",
+        folder: "enums",
+        files: &["NAME.txt"],
+        reader: "labels of codes: line k + 1 is code k",
+        lacks: "line breaks inside a label, which become spaces",
+        job: Some(Job::new(16, "The labels that codes stand for")),
+        ..ViewFacts::PLAIN
+    },
     commands: &[(Task::Labels, first_labels)],
     ..View::PLAIN
 };
 
 /// README.txt and similar files.
 pub static EXPLANATION: View = View {
-    name: "explanation",
-    files: &["README.txt", "schema.json", "schema.txt", "fragments.tsv"],
-    reader: "a description of the array: any pager, jq",
-    lacks: "the values of cells",
+    facts: ViewFacts {
+        name: "explanation",
+        files: &["README.txt", "schema.json", "schema.txt", "fragments.tsv"],
+        reader: "a description of the array: any pager, jq",
+        lacks: "the values of cells",
+        ..ViewFacts::PLAIN
+    },
     ..View::PLAIN
 };
 
 fn first_labels(finder: &FileFinder<'_>) -> Option<Command> {
-    let file = finder.any(&LABELS)?;
+    let file = finder.any(&LABELS.facts)?;
     let command = format!("head -3 {}", path_word(&finder.path(file)));
     Some(Command::new("What codes stand for: line k + 1 is the label of code k", command))
 }

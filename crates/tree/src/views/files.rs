@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::node::listing::Listing;
-use crate::views::view::View;
+use crate::views::facts::ViewFacts;
 
 /// One file, or several of the same name in as many slices.
 #[derive(Debug, Clone)]
 pub struct FileFacts {
     /// Relative to the folder of the description.
     pub path: String,
-    pub view: &'static View,
+    pub view: &'static ViewFacts,
     /// The user's name of its attribute or dimension; `None` for several or none.
     pub field: Option<Arc<str>>,
     /// `None` if it would have to be counted.

@@ -14,27 +14,31 @@ use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::table_notes::take_geometries;
 use crate::node::listing::Sizing;
+use crate::views::facts::{Job, Shown, ViewFacts};
 use crate::views::json_lines::{file_of_lines, is_within_doubles};
 use crate::views::tables::{columns_with_fields, no_tables};
-use crate::views::view::{Add, Job, Shown, View};
+use crate::views::view::{Add, View};
 
 /// The table as lines of GeoJSON.
 pub static GEOJSON: View = View {
-    name: "GeoJSON lines",
-    folder: "text",
-    files: &["cells.geojsonl"],
-    media_type: "application/x-ndjson",
-    reader: "a feature of GeoJSON per row: GDAL (GeoJSONSeq), GeoPandas, jq",
-    lacks: "coordinate systems, and what text/cells.jsonl cannot hold",
-    job: Some(Job::new(20, "Features: GDAL, QGIS")),
-    holds_values: true,
-    shown: Shown::With("geojson"),
+    facts: ViewFacts {
+        name: "GeoJSON lines",
+        folder: "text",
+        files: &["cells.geojsonl"],
+        media_type: "application/x-ndjson",
+        reader: "a feature of GeoJSON per row: GDAL (GeoJSONSeq), GeoPandas, jq",
+        lacks: "coordinate systems, and what text/cells.jsonl cannot hold",
+        job: Some(Job::new(20, "Features: GDAL, QGIS")),
+        holds_values: true,
+        shown: Shown::With("geojson"),
+        ..ViewFacts::PLAIN
+    },
     fits: |fields| if may_have_geometries(fields) { Ok(()) } else { Err("it has no geometries".to_owned()) },
     add: Add::OfArray(|builder, fields| {
         if may_have_geometries(fields) {
-            let listing = fields.listing_if(GEOJSON.is_shown(&fields.shown), Sizing::Cells);
+            let listing = fields.listing_if(GEOJSON.facts.is_shown(&fields.shown), Sizing::Cells);
             let file = file_of_lines(fields, "GeoJSON lines", table);
-            builder.add_with("cells.geojsonl", &GEOJSON, file, listing);
+            builder.add_with("cells.geojsonl", &GEOJSON.facts, file, listing);
         }
     }),
     ..View::PLAIN

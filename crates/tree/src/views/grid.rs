@@ -13,20 +13,24 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number};
+use crate::views::facts::{TEXT, ViewFacts};
 use crate::views::lines::LINES;
 use crate::views::tables::measured;
 use crate::views::text_tables::TSV;
-use crate::views::view::{Add, TEXT, Task, View};
+use crate::views::view::{Add, Task, View};
 
 /// Numbers in columns of fixed width, one row of the array per line.
 pub static GRID: View = View {
-    name: "text",
-    folder: "text",
-    files: &["NAME.txt"],
-    media_type: TEXT,
-    reader: "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
-    lacks: "cells of varying size, UTF-16 and UTF-32",
-    holds_values: true,
+    facts: ViewFacts {
+        name: "text",
+        folder: "text",
+        files: &["NAME.txt"],
+        media_type: TEXT,
+        reader: "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
+        lacks: "cells of varying size, UTF-16 and UTF-32",
+        holds_values: true,
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(add),
     commands: &[(Task::FirstRows, first_rows), (Task::Mean, mean)],
     ..View::PLAIN
@@ -39,7 +43,7 @@ fn add(files: &mut FilesOfField<'_>) {
         return;
     }
     let in_lines = files.fields.has_one_axis() && files.fields.has_labels(files.id);
-    let (view, sizing) = if in_lines { (&LINES, Sizing::Cells) } else { (&GRID, Sizing::Count) };
+    let (view, sizing) = if in_lines { (&LINES.facts, Sizing::Cells) } else { (&GRID.facts, Sizing::Count) };
     let (name, listing) = (files.name("txt"), files.fields.listing(sizing));
     files.add_with(DeclaredFile { name, view, bytes: None, listing }, |fields, id| {
         fields.file(move |fields| values(fields, id, in_lines))
@@ -58,10 +62,10 @@ fn values(fields: &FieldFolder, id: FieldId, in_lines: bool) -> Result<Arc<dyn C
 
 /// Returns the command for the first rows, unless a table shows them.
 fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
-    if finder.any(&TSV).is_some_and(|table| table.is_listed()) {
+    if finder.any(&TSV.facts).is_some_and(|table| table.is_listed()) {
         return None;
     }
-    let (attribute, file) = finder.find(&GRID, |_| true)?;
+    let (attribute, file) = finder.find(&GRID.facts, |_| true)?;
     let purpose = format!("The first rows of {} as text", called(attribute));
     Some(Command::new(purpose, format!("head -3 {}", path_word(&finder.values(file)))))
 }
@@ -71,7 +75,7 @@ fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
 fn mean(finder: &FileFinder<'_>) -> Option<Command> {
     let is_quantity =
         |one: &Attribute| is_number(one) && one.enumeration.is_none() && one.datatype.time_unit().is_none();
-    let (attribute, file) = finder.find(&GRID, is_quantity)?;
+    let (attribute, file) = finder.find(&GRID.facts, is_quantity)?;
     let program = "{for (i = 1; i <= NF; i++) if ($i !~ /N/) {n++; s += $i}} END {if (n) print s / n}";
     let command = format!("awk '{program}' {}", path_word(&finder.values(file)));
     Some(Command::new(format!("The mean of {}", called(attribute)), command))

@@ -14,30 +14,37 @@ use crate::node::lazy::LazyFile;
 use crate::node::quoting::path_word;
 use crate::views::builder::FilesOfField;
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::view::{Add, Job, Shown, TEXT, Task, View};
+use crate::views::facts::{Job, Shown, TEXT, ViewFacts};
+use crate::views::view::{Add, Task, View};
 
 /// The ENVI header of a raw file.
 pub static ENVI: View = View {
-    name: "ENVI header",
-    files: &["NAME.EXT.hdr"],
-    media_type: TEXT,
-    reader: "ENVI header: ENVI, GDAL, R (terra), SPy",
-    lacks: "text, blobs, 8-bit signed integers, cells of varying size, and other than 2 or 3 axes",
+    facts: ViewFacts {
+        name: "ENVI header",
+        files: &["NAME.EXT.hdr"],
+        media_type: TEXT,
+        reader: "ENVI header: ENVI, GDAL, R (terra), SPy",
+        lacks: "text, blobs, 8-bit signed integers, cells of varying size, and other than 2 or 3 axes",
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(add_envi),
     ..View::PLAIN
 };
 
 /// GDAL's virtual raster over a raw file.
 pub static VRT: View = View {
-    name: "GDAL virtual raster",
-    files: &["NAME.vrt"],
-    reader: "GDAL's virtual raster: QGIS, GDAL, rasterio, R (terra)",
-    lacks: "text, blobs, 8-bit signed integers, cells of varying size, and a single axis",
-    job: Some(Job::new(14, "Rasters: GDAL, QGIS")),
-    shown: Shown::With("vrt"),
+    facts: ViewFacts {
+        name: "GDAL virtual raster",
+        files: &["NAME.vrt"],
+        reader: "GDAL's virtual raster: QGIS, GDAL, rasterio, R (terra)",
+        lacks: "text, blobs, 8-bit signed integers, cells of varying size, and a single axis",
+        job: Some(Job::new(14, "Rasters: GDAL, QGIS")),
+        shown: Shown::With("vrt"),
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(|files| {
         let fits = sidecar::check_vrt(&files.field, files.axes()).is_ok();
-        add_header(files, &VRT, fits.then_some(("vrt", sidecar::vrt)));
+        add_header(files, &VRT.facts, fits.then_some(("vrt", sidecar::vrt)));
     }),
     commands: &[(Task::Raster, gdal)],
     ..View::PLAIN
@@ -45,17 +52,20 @@ pub static VRT: View = View {
 
 /// Headers of images over a raw file.
 pub static SIDECAR: View = View {
-    name: "sidecar",
-    files: &["NAME.nhdr", "NAME.mhd"],
-    media_type: TEXT,
-    reader: "header of an image: ITK, 3D Slicer, ParaView, ImageJ",
-    lacks: "text, blobs, cells of varying size, nulls, and more than 16 axes",
-    shown: Shown::WithAll,
+    facts: ViewFacts {
+        name: "sidecar",
+        files: &["NAME.nhdr", "NAME.mhd"],
+        media_type: TEXT,
+        reader: "header of an image: ITK, 3D Slicer, ParaView, ImageJ",
+        lacks: "text, blobs, cells of varying size, nulls, and more than 16 axes",
+        shown: Shown::WithAll,
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(|files| {
         let is_image = sidecar::check_image(&files.field, files.axes()).is_ok();
         let can_mhd = is_image && sidecar::can_mhd_name(&files.raw_name());
-        add_header(files, &SIDECAR, is_image.then_some(("nhdr", sidecar::nhdr)));
-        add_header(files, &SIDECAR, can_mhd.then_some(("mhd", sidecar::mhd)));
+        add_header(files, &SIDECAR.facts, is_image.then_some(("nhdr", sidecar::nhdr)));
+        add_header(files, &SIDECAR.facts, can_mhd.then_some(("mhd", sidecar::mhd)));
     }),
     ..View::PLAIN
 };
@@ -75,12 +85,12 @@ fn add_envi(files: &mut FilesOfField<'_>) {
     let name = files.raw_name() + ".hdr";
     match envi::check(&files.field, files.axes()) {
         Err(reason) => files.leave_out(name, reason),
-        Ok(()) => files.add(name, &ENVI, |fields, id| header(fields, id, envi::header)),
+        Ok(()) => files.add(name, &ENVI.facts, |fields, id| header(fields, id, envi::header)),
     }
 }
 
 /// Declares a header for an attribute of a dense array: `form` is the ending of its name and what writes it.
-fn add_header(files: &mut FilesOfField<'_>, view: &'static View, form: Option<(&str, ImageHeader)>) {
+fn add_header(files: &mut FilesOfField<'_>, view: &'static ViewFacts, form: Option<(&str, ImageHeader)>) {
     let Some((ending, write)) = form.filter(|_| is_dense_attribute(files)) else { return };
     let data = files.raw_name();
     files.add_unlisted(files.name(ending), view, |fields, id| {
@@ -103,7 +113,7 @@ fn header(
 }
 
 fn gdal(finder: &FileFinder<'_>) -> Option<Command> {
-    let (attribute, file) = finder.find(&VRT, |_| true)?;
+    let (attribute, file) = finder.find(&VRT.facts, |_| true)?;
     let purpose = format!("{} as a raster in GDAL and QGIS", called(attribute));
     Some(Command::new(purpose, format!("gdalinfo {}", path_word(&finder.path(file)))))
 }

@@ -17,24 +17,27 @@ use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
 use crate::fields::rasters::{self, Rasters};
 use crate::views::builder::FilesOfField;
-use crate::views::view::only_dense;
-use crate::views::view::{Add, Job, Shown, View};
+use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::view::{Add, View, only_dense};
 
 /// FITS images.
 pub static FITS: View = View {
-    name: "FITS",
-    folder: "fits",
-    files: &["NAME.fits"],
-    media_type: "image/fits",
-    reader: "FITS image, the axes reversed: astropy, DS9, IDL, GDAL",
-    lacks: "text, blobs, cells of varying size, and nulls among 64-bit integers without a value for them",
-    job: Some(Job::new(18, "Images of the sky: astropy, DS9, IDL")),
-    holds_values: true,
-    shown: Shown::With("fits"),
+    facts: ViewFacts {
+        name: "FITS",
+        folder: "fits",
+        files: &["NAME.fits"],
+        media_type: "image/fits",
+        reader: "FITS image, the axes reversed: astropy, DS9, IDL, GDAL",
+        lacks: "text, blobs, cells of varying size, and nulls among 64-bit integers without a value for them",
+        job: Some(Job::new(18, "Images of the sky: astropy, DS9, IDL")),
+        holds_values: true,
+        shown: Shown::With("fits"),
+        ..ViewFacts::PLAIN
+    },
     fits: only_dense,
     add: Add::OfFields(|files| {
         let fits = fits::check(&files.field, files.axes());
-        add_image(files, &FITS, fits, |fields, id| {
+        add_image(files, &FITS.facts, fits, |fields, id| {
             let rasters = Rasters::of(fields)?;
             let column = column(&*fields.subarray, id, rasters.describe(id)?)?;
             Ok(fits::fits(&column, &image_axes(fields), &rasters.notes.of_array)?)
@@ -45,18 +48,21 @@ pub static FITS: View = View {
 
 /// Volumes of NIfTI.
 pub static NIFTI: View = View {
-    name: "NIfTI",
-    folder: "nifti",
-    files: &["NAME.nii"],
-    reader: "NIfTI volume: nibabel, ITK, FSL, 3D Slicer",
-    lacks: "text, blobs, dates, nulls, cells of several values but colours, and other than 2 to 7 axes",
-    job: Some(Job::new(19, "Volumes of the brain: nibabel, FSL")),
-    holds_values: true,
-    shown: Shown::With("nifti"),
+    facts: ViewFacts {
+        name: "NIfTI",
+        folder: "nifti",
+        files: &["NAME.nii"],
+        reader: "NIfTI volume: nibabel, ITK, FSL, 3D Slicer",
+        lacks: "text, blobs, dates, nulls, cells of several values but colours, and other than 2 to 7 axes",
+        job: Some(Job::new(19, "Volumes of the brain: nibabel, FSL")),
+        holds_values: true,
+        shown: Shown::With("nifti"),
+        ..ViewFacts::PLAIN
+    },
     fits: only_dense,
     add: Add::OfFields(|files| {
         let fits = nifti::check(&files.field, files.axes());
-        add_image(files, &NIFTI, fits, |fields, id| {
+        add_image(files, &NIFTI.facts, fits, |fields, id| {
             let rasters = Rasters::of(fields)?;
             let (column, order) = volume(fields, id, rasters.describe(id)?)?;
             Ok(nifti::nifti(&column, order, &image_axes(fields), &rasters.notes.of_array)?)
@@ -68,7 +74,7 @@ pub static NIFTI: View = View {
 /// Declares the image of an attribute, if the format can hold it.
 fn add_image(
     files: &mut FilesOfField<'_>,
-    view: &'static View,
+    view: &'static ViewFacts,
     fits: FormatResult<()>,
     make: fn(&FieldFolder, FieldId) -> Result<Arc<dyn Content>>,
 ) {

@@ -13,25 +13,29 @@ use crate::cells::FieldId;
 use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
+use crate::views::facts::{Job, Shown, ViewFacts};
 use crate::views::parts::PARTS;
 use crate::views::tables::{columns_with_fields, forward_by_rows, measured_table, no_tables};
-use crate::views::view::{Add, Job, Parts, Shown, View};
+use crate::views::view::{Add, Parts, View};
 
 /// The table as lines of JSON.
 pub static JSON_LINES: View = View {
-    name: "JSON lines",
-    folder: "text",
-    files: &["cells.jsonl"],
-    media_type: "application/x-ndjson",
-    reader: "the table as a JSON object per row: jq, DuckDB, pandas (read_json, lines=True)",
-    lacks: "the columns that text/cells.tsv lacks, and text that is not UTF-8",
-    job: Some(Job::new(17, "Tables: jq, JavaScript")),
-    holds_values: true,
-    shown: Shown::With("jsonl"),
+    facts: ViewFacts {
+        name: "JSON lines",
+        folder: "text",
+        files: &["cells.jsonl"],
+        media_type: "application/x-ndjson",
+        reader: "the table as a JSON object per row: jq, DuckDB, pandas (read_json, lines=True)",
+        lacks: "the columns that text/cells.tsv lacks, and text that is not UTF-8",
+        job: Some(Job::new(17, "Tables: jq, JavaScript")),
+        holds_values: true,
+        shown: Shown::With("jsonl"),
+        ..ViewFacts::PLAIN
+    },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        let listing = fields.listing_if(JSON_LINES.is_shown(&fields.shown), Sizing::Cells);
-        builder.add_with("cells.jsonl", &JSON_LINES, file(fields), listing);
+        let listing = fields.listing_if(JSON_LINES.facts.is_shown(&fields.shown), Sizing::Cells);
+        builder.add_with("cells.jsonl", &JSON_LINES.facts, file(fields), listing);
     }),
     parts: &[Parts { folder: PARTS, about: "", ending: "jsonl", sizing: |_| Sizing::Cells, make: file }],
     ..View::PLAIN

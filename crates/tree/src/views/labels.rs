@@ -118,7 +118,7 @@ fn add_values(
     let subarray = Arc::new(subarray);
     let fields =
         FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, form: ArrayForm::default() };
-    let views = [&RAW, &OFFSETS, &VALIDITY, &LINES];
-    FilesOfField::make(&fields, FieldId::Attribute(opened.attribute), &views, folder);
+    let views = [&RAW, &OFFSETS, &VALIDITY, &LINES].into_iter().filter_map(|view| view.declare_of_field());
+    FilesOfField::make(&fields, FieldId::Attribute(opened.attribute), &views.collect::<Vec<_>>(), folder);
     Ok(())
 }

@@ -6,16 +6,20 @@ use crate::fields::columns::column_of;
 use crate::node::quoting::path_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::view::{Add, TEXT, Task, View};
+use crate::views::facts::{TEXT, ViewFacts};
+use crate::views::view::{Add, Task, View};
 
 /// One value per line.
 pub static LINES: View = View {
-    name: "lines of text",
-    files: &["NAME.txt"],
-    media_type: TEXT,
-    reader: "one value per line: cat, grep, awk, R (readLines)",
-    lacks: "cells of fixed size, blobs, UTF-16 and UTF-32, and line breaks, which become spaces",
-    holds_values: true,
+    facts: ViewFacts {
+        name: "lines of text",
+        files: &["NAME.txt"],
+        media_type: TEXT,
+        reader: "one value per line: cat, grep, awk, R (readLines)",
+        lacks: "cells of fixed size, blobs, UTF-16 and UTF-32, and line breaks, which become spaces",
+        holds_values: true,
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(add),
     commands: &[(Task::FirstLines, first_lines)],
     ..View::PLAIN
@@ -24,14 +28,14 @@ pub static LINES: View = View {
 fn add(files: &mut FilesOfField<'_>) {
     if text::check_lines(&files.field).is_ok() {
         let (name, listing) = (files.name("txt"), files.fields.listing_of_values(&files.field));
-        files.add_with(DeclaredFile { name, view: &LINES, bytes: None, listing }, |fields, id| {
+        files.add_with(DeclaredFile { name, view: &LINES.facts, bytes: None, listing }, |fields, id| {
             fields.file(move |fields| Ok(text::lines(&column_of(fields, id)?)?))
         });
     }
 }
 
 fn first_lines(finder: &FileFinder<'_>) -> Option<Command> {
-    let (attribute, file) = finder.find(&LINES, |_| true)?;
+    let (attribute, file) = finder.find(&LINES.facts, |_| true)?;
     let purpose = format!("The first values of {}, one per line", called(attribute));
     Some(Command::new(purpose, format!("head -3 {}", path_word(&finder.values(file)))))
 }

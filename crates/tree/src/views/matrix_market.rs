@@ -10,18 +10,22 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::view::{Add, Job, Shown, Task, View};
+use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::view::{Add, Task, View};
 
 /// A sparse matrix.
 pub static MATRIX_MARKET: View = View {
-    name: "Matrix Market",
-    folder: "text",
-    files: &["NAME.mtx"],
-    reader: "a sparse matrix: SciPy (mmread), R (Matrix), Julia",
-    lacks: "text, dates, nulls, cells of several values, and other than two dimensions of integers",
-    job: Some(Job::new(7, "Sparse matrices: SciPy, scanpy, R, Julia")),
-    holds_values: true,
-    shown: Shown::WithAll,
+    facts: ViewFacts {
+        name: "Matrix Market",
+        folder: "text",
+        files: &["NAME.mtx"],
+        reader: "a sparse matrix: SciPy (mmread), R (Matrix), Julia",
+        lacks: "text, dates, nulls, cells of several values, and other than two dimensions of integers",
+        job: Some(Job::new(7, "Sparse matrices: SciPy, scanpy, R, Julia")),
+        holds_values: true,
+        shown: Shown::WithAll,
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfArray(|builder, fields| {
         if fields.schema().is_sparse() {
             fields.attributes().for_each(|id| add(builder, fields, id));
@@ -44,12 +48,12 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         Ok(matrix_market::matrix_market(&rows, &columns, &values, domain)?)
     });
     let name = format!("{}.mtx", fields.names.of_field(id));
-    let listing = fields.listing_if(MATRIX_MARKET.is_shown(&fields.shown), Sizing::Cells);
-    builder.add_of(name, &MATRIX_MARKET, Some(&fields.user_name(id)), file, listing);
+    let listing = fields.listing_if(MATRIX_MARKET.facts.is_shown(&fields.shown), Sizing::Cells);
+    builder.add_of(name, &MATRIX_MARKET.facts, Some(&fields.user_name(id)), file, listing);
 }
 
 fn first_cells(finder: &FileFinder<'_>) -> Option<Command> {
-    let (attribute, file) = finder.find(&MATRIX_MARKET, |_| true)?;
+    let (attribute, file) = finder.find(&MATRIX_MARKET.facts, |_| true)?;
     let purpose = format!("{} as a matrix, for scipy.io.mmread, scanpy and R's readMM", called(attribute));
     Some(Command::new(purpose, format!("head -3 {}", path_word(&finder.path(file)))))
 }

@@ -10,6 +10,7 @@ pub mod column_major;
 pub mod commands;
 pub mod datasets;
 pub mod described;
+pub mod facts;
 pub mod files;
 pub mod geojson;
 pub mod grid;
@@ -32,9 +33,10 @@ pub mod zarr;
 pub use view::View;
 
 use crate::fields::FieldFolder;
-use crate::views::builder::{FolderBuilder, WhichFields};
+use crate::views::builder::{DeclareFiles, FolderBuilder, WhichFields};
+use crate::views::facts::{BYTES, Shown};
 use crate::views::parts::PartsFolder;
-use crate::views::view::{Add, BYTES, Parts, Shown};
+use crate::views::view::{Add, Parts};
 
 /// All views. A folder has its files in this order, and the folders of an array are in the order of their first views.
 pub static VIEWS: &[&View] = &[
@@ -74,7 +76,7 @@ pub static VIEWS: &[&View] = &[
 
 /// Returns the words of `--show`, each once.
 pub fn words() -> impl Iterator<Item = &'static str> {
-    let word = |view: &View| match view.shown {
+    let word = |view: &View| match view.facts.shown {
         Shown::With(word) => Some(word),
         Shown::Always | Shown::WithAll | Shown::Never => None,
     };
@@ -87,8 +89,8 @@ pub fn words() -> impl Iterator<Item = &'static str> {
 /// Returns the media type of a file of this name.
 pub fn media_type(name: &str) -> &'static str {
     let ends = |file: &&str| file.rsplit_once('.').is_some_and(|(_, ending)| name.ends_with(&format!(".{ending}")));
-    let view = VIEWS.iter().find(|view| view.media_type != BYTES && view.files.iter().any(ends));
-    view.map_or(BYTES, |view| view.media_type)
+    let view = VIEWS.iter().find(|view| view.facts.media_type != BYTES && view.facts.files.iter().any(ends));
+    view.map_or(BYTES, |view| view.facts.media_type)
 }
 
 /// Returns the command on the page of a server for the views of which a folder has these paths, each with what it does.
@@ -97,8 +99,9 @@ pub fn web_commands(paths: &[String], url: impl Fn(&str) -> String) -> Vec<(&'st
     let mut found: Vec<_> = VIEWS
         .iter()
         .filter_map(|view| {
-            let web = view.web.as_ref()?;
-            let (folder, ending) = (format!("{}/", view.folder), view.files.first()?.trim_start_matches("NAME"));
+            let web = view.facts.web.as_ref()?;
+            let (folder, ending) =
+                (format!("{}/", view.facts.folder), view.facts.files.first()?.trim_start_matches("NAME"));
             let path = paths.iter().find(|path| path.starts_with(&folder) && path.ends_with(ending))?;
             Some((web.place, web.about, (web.write)(&url(path))))
         })
@@ -110,7 +113,7 @@ pub fn web_commands(paths: &[String], url: impl Fn(&str) -> String) -> Vec<(&'st
 /// Returns the folders of views, each once.
 fn folders() -> Vec<&'static str> {
     let mut folders = Vec::new();
-    for folder in VIEWS.iter().map(|view| view.folder).filter(|folder| !folder.is_empty()) {
+    for folder in VIEWS.iter().map(|view| view.facts.folder).filter(|folder| !folder.is_empty()) {
         if !folders.contains(&folder) {
             folders.push(folder);
         }
@@ -119,7 +122,12 @@ fn folders() -> Vec<&'static str> {
 }
 
 fn in_folder(folder: &str) -> impl Iterator<Item = &'static View> {
-    VIEWS.iter().copied().filter(move |view| view.folder == folder)
+    VIEWS.iter().copied().filter(move |view| view.facts.folder == folder)
+}
+
+/// Returns what declares the files of views for attributes and dimensions.
+fn of_fields(views: impl Iterator<Item = &'static View>) -> Vec<DeclareFiles> {
+    views.filter_map(View::declare_of_field).collect()
 }
 
 /// Returns the paths of the folders of parts, each with what it contains.
@@ -149,8 +157,8 @@ fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<(&'static str, V
 
 /// Adds the files of all attributes and dimensions, and the folders of views. `is_slice` tells whether the array is one.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
-    builder.add_fields(fields, WhichFields::Attributes, in_folder(""));
-    builder.add_folder("dims", true, |dims| dims.add_fields(fields, WhichFields::Dimensions, in_folder("")));
+    builder.add_fields(fields, WhichFields::Attributes, of_fields(in_folder("")));
+    builder.add_folder("dims", true, |dims| dims.add_fields(fields, WhichFields::Dimensions, of_fields(in_folder(""))));
     for folder in folders() {
         add_folder(builder, fields, folder, is_slice);
     }
@@ -173,9 +181,9 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
             return add(builder, fields, is_slice);
         }
     }
-    let is_listed = fitting.iter().any(|view| view.is_shown(&fields.shown));
+    let is_listed = fitting.iter().any(|view| view.facts.is_shown(&fields.shown));
     builder.add_folder(folder, is_listed, |inner| {
-        inner.add_fields(fields, WhichFields::All, fitting.iter().copied());
+        inner.add_fields(fields, WhichFields::All, of_fields(fitting.iter().copied()));
         for view in &fitting {
             if let Add::OfArray(add) = view.add {
                 add(inner, fields);
@@ -187,7 +195,7 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
             inner.add_parts(name, PartsFolder::new(fields.clone(), (first.sizing)(fields), forms));
         }
         for (view, reason) in &absent {
-            view.files.iter().for_each(|name| inner.folder.explain_absence(name, reason));
+            view.facts.files.iter().for_each(|name| inner.folder.explain_absence(name, reason));
         }
     });
 }
@@ -201,11 +209,11 @@ mod tests {
 
     #[test]
     fn each_view_has_a_name_and_a_place_of_its_own() {
-        let names: HashSet<&str> = VIEWS.iter().map(|view| view.name).collect();
+        let names: HashSet<&str> = VIEWS.iter().map(|view| view.facts.name).collect();
         assert_eq!(names.len(), VIEWS.len());
-        let places: Vec<u8> = VIEWS.iter().filter_map(|view| Some(view.job?.place)).collect();
+        let places: Vec<u8> = VIEWS.iter().filter_map(|view| Some(view.facts.job?.place)).collect();
         assert_eq!(places.iter().collect::<HashSet<_>>().len(), places.len());
-        assert!(VIEWS.iter().all(|view| !view.lacks.is_empty()), "each view says what it cannot hold");
+        assert!(VIEWS.iter().all(|view| !view.facts.lacks.is_empty()), "each view says what it cannot hold");
         for folder in folders() {
             assert!(OF_ARRAYS.contains(&folder), "an attribute called {folder} would hide the folder");
         }
@@ -216,7 +224,7 @@ mod tests {
     fn the_ending_of_a_name_tells_the_media_type() {
         assert_eq!(media_type("t2m.tif"), "image/tiff");
         assert_eq!(media_type("000000000000000.parquet"), "application/vnd.apache.parquet");
-        assert_eq!(media_type("t2m.f32.hdr"), view::TEXT);
+        assert_eq!(media_type("t2m.f32.hdr"), facts::TEXT);
         assert_eq!((media_type("t2m.vrt"), media_type("a.tif.aux.xml"), media_type("tif")), (BYTES, BYTES, BYTES));
     }
 }

@@ -13,20 +13,24 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::view::{Add, Job, Task, View, WebCommand};
+use crate::views::facts::{Job, ViewFacts, WebCommand};
+use crate::views::view::{Add, Task, View};
 
 /// NumPy's own form.
 pub static NPY: View = View {
-    name: "npy",
-    folder: "npy",
-    files: &["NAME.npy", "NAME.valid.npy"],
-    reader: "NumPy (load, memory-mapped), Julia, R (RcppCNPy)",
-    lacks: "cells of varying size, units, and nulls, which NAME.valid.npy marks",
-    job: Some(Job::new(8, "Arrays in memory: NumPy")),
-    holds_values: true,
+    facts: ViewFacts {
+        name: "npy",
+        folder: "npy",
+        files: &["NAME.npy", "NAME.valid.npy"],
+        reader: "NumPy (load, memory-mapped), Julia, R (RcppCNPy)",
+        lacks: "cells of varying size, units, and nulls, which NAME.valid.npy marks",
+        job: Some(Job::new(8, "Arrays in memory: NumPy")),
+        holds_values: true,
+        web: Some(WebCommand { place: 3, about: "In NumPy", write: load_url }),
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(add),
     commands: &[(Task::Memory, load)],
-    web: Some(WebCommand { place: 3, about: "In NumPy", write: load_url }),
     ..View::PLAIN
 };
 
@@ -50,13 +54,13 @@ fn add_counted(
     make: fn(&FieldFolder, FieldId) -> Result<Arc<dyn Content>>,
 ) {
     let listing = files.fields.listing(Sizing::Count);
-    files.add_with(DeclaredFile { name, view: &NPY, bytes: None, listing }, |fields, id| {
+    files.add_with(DeclaredFile { name, view: &NPY.facts, bytes: None, listing }, |fields, id| {
         fields.file(move |fields| make(fields, id))
     });
 }
 
 fn load(finder: &FileFinder<'_>) -> Option<Command> {
-    let (attribute, file) = finder.find(&NPY, |one| !one.is_variable())?;
+    let (attribute, file) = finder.find(&NPY.facts, |one| !one.is_variable())?;
     let program = format!("import numpy; print(numpy.load({}, mmap_mode=\"r\"))", literal(&finder.values(file)));
     let purpose = format!("{} in NumPy, without a copy", called(attribute));
     Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))

@@ -15,21 +15,25 @@ use crate::node::lazy::LazyFile;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
+use crate::views::facts::{Job, Shown, ViewFacts, WebCommand};
 use crate::views::parts::{PARTS, part_name, part_of};
 use crate::views::tables::{columns_with_fields, no_tables, note_fields};
-use crate::views::view::{Add, Job, Parts, Shown, Task, View, WebCommand};
+use crate::views::view::{Add, Parts, Task, View};
 
 /// The table in Parquet.
 pub static PARQUET: View = View {
-    name: "Parquet",
-    folder: "parquet",
-    files: &["cells.parquet"],
-    media_type: "application/vnd.apache.parquet",
-    reader: "the table: DuckDB, Polars, pandas, pyarrow, Spark",
-    lacks: "lists of more than 65,536 numbers, days beyond 32 bits, and text that is not UTF-8",
-    job: Some(Job::new(3, "Tables and queries: DuckDB, Spark, pandas")),
-    holds_values: true,
-    shown: Shown::With("parquet"),
+    facts: ViewFacts {
+        name: "Parquet",
+        folder: "parquet",
+        files: &["cells.parquet"],
+        media_type: "application/vnd.apache.parquet",
+        reader: "the table: DuckDB, Polars, pandas, pyarrow, Spark",
+        lacks: "lists of more than 65,536 numbers, days beyond 32 bits, and text that is not UTF-8",
+        job: Some(Job::new(3, "Tables and queries: DuckDB, Spark, pandas")),
+        holds_values: true,
+        shown: Shown::With("parquet"),
+        web: Some(WebCommand { place: 2, about: "As a table in DuckDB", write: query_url }),
+    },
     fits: no_tables,
     add: Add::OfArray(add),
     parts: &[Parts {
@@ -40,27 +44,29 @@ pub static PARQUET: View = View {
         make: |part| whole_file(part, |column| column),
     }],
     commands: &[(Task::Query, query)],
-    web: Some(WebCommand { place: 2, about: "As a table in DuckDB", write: query_url }),
 };
 
 /// The same table, with microseconds instead of nanoseconds.
 ///
 /// It is never listed, because programs that read all files of the folder as one table need each row once.
 pub static PARQUET_MICROSECONDS: View = View {
-    name: "Parquet, microseconds",
-    folder: "parquet",
-    files: &["cells.us.parquet"],
-    media_type: "application/vnd.apache.parquet",
-    reader: "the table with times in microseconds: Spark",
-    lacks: "times between two microseconds, which are errors",
-    job: Some(Job::new(4, "Tables in Spark, which has no nanoseconds")),
-    holds_values: true,
-    shown: Shown::Never,
+    facts: ViewFacts {
+        name: "Parquet, microseconds",
+        folder: "parquet",
+        files: &["cells.us.parquet"],
+        media_type: "application/vnd.apache.parquet",
+        reader: "the table with times in microseconds: Spark",
+        lacks: "times between two microseconds, which are errors",
+        job: Some(Job::new(4, "Tables in Spark, which has no nanoseconds")),
+        holds_values: true,
+        shown: Shown::Never,
+        ..ViewFacts::PLAIN
+    },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {
             let file = whole_file(fields, in_microseconds);
-            builder.add_unlisted("cells.us.parquet", &PARQUET_MICROSECONDS, file);
+            builder.add_unlisted("cells.us.parquet", &PARQUET_MICROSECONDS.facts, file);
         }
     }),
     ..View::PLAIN
@@ -70,16 +76,19 @@ pub static PARQUET_MICROSECONDS: View = View {
 ///
 /// It is never listed, because programs that read all files of the folder as one table would take it for another one.
 pub static PARQUET_METADATA: View = View {
-    name: "Parquet, metadata of the parts",
-    folder: "parquet",
-    files: &["_metadata"],
-    media_type: "application/vnd.apache.parquet",
-    reader: "the row groups of all parquet/parts: Dask, pyarrow",
-    lacks: "rows, and the row groups of so many parts that it would take more than 256 MiB",
-    shown: Shown::Never,
+    facts: ViewFacts {
+        name: "Parquet, metadata of the parts",
+        folder: "parquet",
+        files: &["_metadata"],
+        media_type: "application/vnd.apache.parquet",
+        reader: "the row groups of all parquet/parts: Dask, pyarrow",
+        lacks: "rows, and the row groups of so many parts that it would take more than 256 MiB",
+        shown: Shown::Never,
+        ..ViewFacts::PLAIN
+    },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        builder.add_unlisted("_metadata", &PARQUET_METADATA, metadata_of_parts(fields));
+        builder.add_unlisted("_metadata", &PARQUET_METADATA.facts, metadata_of_parts(fields));
     }),
     ..View::PLAIN
 };
@@ -98,7 +107,7 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
     }
     note_fields(builder, fields, "cells.parquet");
     let file = whole_file(fields, |column| column);
-    builder.add_with("cells.parquet", &PARQUET, file, fields.listing_of_all());
+    builder.add_with("cells.parquet", &PARQUET.facts, file, fields.listing_of_all());
 }
 
 /// Returns the table as a Parquet file; `change` is applied to each column.
@@ -165,7 +174,7 @@ fn metadata_of_parts(fields: &FieldFolder) -> LazyFile {
 }
 
 fn query(finder: &FileFinder<'_>) -> Option<Command> {
-    let file = finder.any(&PARQUET)?;
+    let file = finder.any(&PARQUET.facts)?;
     let query = format!("SELECT count(*) FROM '{}'", finder.path(file).replace('\'', "''"));
     let program = format!("import duckdb; print(duckdb.sql({}))", literal(&query));
     let purpose = "A query of the table, which reads the columns and rows that it needs";

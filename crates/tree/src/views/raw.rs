@@ -11,17 +11,21 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::{literal, path_word, shell_word};
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number, od};
+use crate::views::facts::ViewFacts;
 use crate::views::view::{Add, Task, View};
 
 /// The values, end to end, little-endian.
 pub static RAW: View = View {
-    name: "raw",
-    files: &["NAME.EXT"],
-    reader: "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
-    lacks: "types, shapes and nulls, which schema.json and NAME.valid.u8 have",
-    holds_values: true,
+    facts: ViewFacts {
+        name: "raw",
+        files: &["NAME.EXT"],
+        reader: "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
+        lacks: "types, shapes and nulls, which schema.json and NAME.valid.u8 have",
+        holds_values: true,
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(|files| match files.id {
-        FieldId::Attribute(_) => add_values(files, &RAW),
+        FieldId::Attribute(_) => add_values(files, &RAW.facts),
         FieldId::Dimension(_) => {}
     }),
     commands: &[(Task::FirstValues, first_values), (Task::R, r)],
@@ -30,12 +34,15 @@ pub static RAW: View = View {
 
 /// Coordinates along an axis, or of each cell, end to end.
 pub static COORDINATES: View = View {
-    name: "coordinates",
-    files: &["dims/NAME.EXT"],
-    reader: "coordinates, little-endian: as for values",
-    lacks: "types and units, which schema.json has",
+    facts: ViewFacts {
+        name: "coordinates",
+        files: &["dims/NAME.EXT"],
+        reader: "coordinates, little-endian: as for values",
+        lacks: "types and units, which schema.json has",
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(|files| match files.id {
-        FieldId::Dimension(_) => add_values(files, &COORDINATES),
+        FieldId::Dimension(_) => add_values(files, &COORDINATES.facts),
         FieldId::Attribute(_) => {}
     }),
     ..View::PLAIN
@@ -43,25 +50,31 @@ pub static COORDINATES: View = View {
 
 /// The offsets of values of variable length.
 pub static OFFSETS: View = View {
-    name: "offsets",
-    files: &["NAME.offsets.u64"],
-    reader: "where each value begins in the file of values; 8 bytes each",
-    lacks: "the values themselves",
+    facts: ViewFacts {
+        name: "offsets",
+        files: &["NAME.offsets.u64"],
+        reader: "where each value begins in the file of values; 8 bytes each",
+        lacks: "the values themselves",
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(add_offsets),
     ..View::PLAIN
 };
 
 /// Which cells of a nullable attribute have a value.
 pub static VALIDITY: View = View {
-    name: "validity",
-    files: &["NAME.valid.u8"],
-    reader: "1 for valid and 0 for null, a byte each",
-    lacks: "the values themselves",
+    facts: ViewFacts {
+        name: "validity",
+        files: &["NAME.valid.u8"],
+        reader: "1 for valid and 0 for null, a byte each",
+        lacks: "the values themselves",
+        ..ViewFacts::PLAIN
+    },
     add: Add::OfFields(add_validity),
     ..View::PLAIN
 };
 
-fn add_values(files: &mut FilesOfField<'_>, view: &'static View) {
+fn add_values(files: &mut FilesOfField<'_>, view: &'static ViewFacts) {
     let name = files.raw_name();
     let bytes = length(files.known_cells(), files.field.cell_size());
     let listing = files.fields.listing_of_values(&files.field);
@@ -77,7 +90,7 @@ fn add_offsets(files: &mut FilesOfField<'_>) {
     let name = files.name("offsets.u64");
     let bytes = length(files.known_cells().and_then(|cells| cells.checked_add(1)), Some(8));
     let listing = files.fields.listing(Sizing::Count);
-    files.add_with(DeclaredFile { name, view: &OFFSETS, bytes, listing }, |fields, id| {
+    files.add_with(DeclaredFile { name, view: &OFFSETS.facts, bytes, listing }, |fields, id| {
         described(fields, id, fields.file(move |fields| fields.subarray.offsets(id)), xattrs::of_offsets)
     });
 }
@@ -88,7 +101,7 @@ fn add_validity(files: &mut FilesOfField<'_>) {
     }
     let name = files.name("valid.u8");
     let (bytes, listing) = (length(files.known_cells(), Some(1)), files.fields.listing(Sizing::Count));
-    files.add_with(DeclaredFile { name, view: &VALIDITY, bytes, listing }, |fields, id| {
+    files.add_with(DeclaredFile { name, view: &VALIDITY.facts, bytes, listing }, |fields, id| {
         described(fields, id, fields.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity)
     });
 }
@@ -109,7 +122,7 @@ fn length(cells: Option<u64>, cell_size: Option<u64>) -> Option<u64> {
 }
 
 fn first_values(finder: &FileFinder<'_>) -> Option<Command> {
-    let (attribute, file) = finder.find(&RAW, is_number)?;
+    let (attribute, file) = finder.find(&RAW.facts, is_number)?;
     let command = format!(
         "od -An {} -N{} {}",
         od(attribute.datatype)?,
@@ -122,7 +135,7 @@ fn first_values(finder: &FileFinder<'_>) -> Option<Command> {
 
 fn r(finder: &FileFinder<'_>) -> Option<Command> {
     let single = |one: &Attribute| one.cell_count == CellValNum::Fixed(1);
-    let (attribute, file) = finder.find(&RAW, |one| is_number(one) && single(one) && r_type(one).is_some())?;
+    let (attribute, file) = finder.find(&RAW.facts, |one| is_number(one) && single(one) && r_type(one).is_some())?;
     let (what, rest) = r_type(attribute)?;
     let size = attribute.datatype.size();
     let path = literal(&finder.values(file));

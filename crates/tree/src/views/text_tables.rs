@@ -12,23 +12,27 @@ use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
+use crate::views::facts::{Job, Shown, ViewFacts};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};
 use crate::views::tables::{columns, forward_by_rows, measured_table, no_tables, note_fields};
-use crate::views::view::{Add, Job, Parts, Shown, Task, View};
+use crate::views::view::{Add, Parts, Task, View};
 
 /// The table with tabs.
 pub static TSV: View = View {
-    name: "tsv",
-    folder: "text",
-    files: &["cells.tsv"],
-    media_type: "text/tab-separated-values; charset=utf-8",
-    reader: "the table with tabs: cut, awk, R (read.delim), pandas, DuckDB, spreadsheets",
-    lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
-    job: Some(Job::new(5, "Tables: cut, sort, awk, sqlite3")),
-    holds_values: true,
+    facts: ViewFacts {
+        name: "tsv",
+        folder: "text",
+        files: &["cells.tsv"],
+        media_type: "text/tab-separated-values; charset=utf-8",
+        reader: "the table with tabs: cut, awk, R (read.delim), pandas, DuckDB, spreadsheets",
+        lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
+        job: Some(Job::new(5, "Tables: cut, sort, awk, sqlite3")),
+        holds_values: true,
+        ..ViewFacts::PLAIN
+    },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        builder.add_with("cells.tsv", &TSV, whole(fields, Style::Tsv), fields.listing(Sizing::Cells));
+        builder.add_with("cells.tsv", &TSV.facts, whole(fields, Style::Tsv), fields.listing(Sizing::Cells));
         note_fields(builder, fields, "cells.tsv");
     }),
     parts: &[
@@ -42,24 +46,26 @@ pub static TSV: View = View {
         },
     ],
     commands: &[(Task::FirstRows, first_rows)],
-    ..View::PLAIN
 };
 
 /// The table with commas.
 pub static CSV: View = View {
-    name: "csv",
-    folder: "text",
-    files: &["cells.csv"],
-    media_type: "text/csv; charset=utf-8",
-    reader: "the table with commas: R (read.csv), pandas, DuckDB, spreadsheets",
-    lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
-    job: Some(Job::new(6, "Tables: spreadsheets")),
-    holds_values: true,
-    shown: Shown::With("csv"),
+    facts: ViewFacts {
+        name: "csv",
+        folder: "text",
+        files: &["cells.csv"],
+        media_type: "text/csv; charset=utf-8",
+        reader: "the table with commas: R (read.csv), pandas, DuckDB, spreadsheets",
+        lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
+        job: Some(Job::new(6, "Tables: spreadsheets")),
+        holds_values: true,
+        shown: Shown::With("csv"),
+        ..ViewFacts::PLAIN
+    },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        let listing = fields.listing_if(CSV.is_shown(&fields.shown), Sizing::Cells);
-        builder.add_with("cells.csv", &CSV, whole(fields, Style::Csv), listing);
+        let listing = fields.listing_if(CSV.facts.is_shown(&fields.shown), Sizing::Cells);
+        builder.add_with("cells.csv", &CSV.facts, whole(fields, Style::Csv), listing);
     }),
     parts: &[
         parts(PARTS, "csv", |part| whole(part, Style::Csv)),
@@ -110,6 +116,6 @@ fn text_table(fields: &FieldFolder, style: Style, header: HeaderLine) -> Result<
 }
 
 fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
-    let file = finder.any(&TSV).filter(|file| file.is_listed())?;
+    let file = finder.any(&TSV.facts).filter(|file| file.is_listed())?;
     Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&finder.path(file)))))
 }

@@ -13,34 +13,39 @@ use crate::fields::rasters::{self, Rasters};
 use crate::node::listing::Listing;
 use crate::node::quoting::shell_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
-use crate::views::view::only_dense;
-use crate::views::view::{Add, Job, Shown, View, WebCommand};
+use crate::views::facts::{Job, Shown, ViewFacts, WebCommand};
+use crate::views::view::{Add, View, only_dense};
 
 /// BigTIFF.
 pub static TIFF: View = View {
-    name: "BigTIFF",
-    folder: "tiff",
-    files: &["NAME.tif"],
-    media_type: "image/tiff",
-    reader: "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile",
-    lacks: "text, blobs, cells of varying size, and other than 2 or 3 axes",
-    job: Some(Job::new(15, "Pictures, maps: rasterio, ImageMagick, tifffile")),
-    holds_values: true,
-    shown: Shown::With("tiff"),
+    facts: ViewFacts {
+        name: "BigTIFF",
+        folder: "tiff",
+        files: &["NAME.tif"],
+        media_type: "image/tiff",
+        reader: "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile",
+        lacks: "text, blobs, cells of varying size, and other than 2 or 3 axes",
+        job: Some(Job::new(15, "Pictures, maps: rasterio, ImageMagick, tifffile")),
+        holds_values: true,
+        shown: Shown::With("tiff"),
+        web: Some(WebCommand { place: 1, about: "As a raster in GDAL", write: gdal_url }),
+    },
     fits: only_dense,
     add: Add::OfFields(add),
-    web: Some(WebCommand { place: 1, about: "As a raster in GDAL", write: gdal_url }),
     ..View::PLAIN
 };
 
 /// GDAL's file of metadata beside a raster.
 pub static RASTER_METADATA: View = View {
-    name: "GDAL metadata",
-    folder: "tiff",
-    files: &["NAME.tif.aux.xml"],
-    reader: "what the TIFF beside it cannot hold: GDAL, QGIS, rasterio",
-    lacks: "pixels",
-    shown: Shown::With("tiff"),
+    facts: ViewFacts {
+        name: "GDAL metadata",
+        folder: "tiff",
+        files: &["NAME.tif.aux.xml"],
+        reader: "what the TIFF beside it cannot hold: GDAL, QGIS, rasterio",
+        lacks: "pixels",
+        shown: Shown::With("tiff"),
+        ..ViewFacts::PLAIN
+    },
     fits: only_dense,
     add: Add::OfFields(add_metadata),
     ..View::PLAIN
@@ -54,7 +59,7 @@ fn add(files: &mut FilesOfField<'_>) {
     let name = files.name("tif");
     match check(&files.field, files.axes()) {
         Err(reason) => files.leave_out(name, reason),
-        Ok(()) => files.add(name, &TIFF, |fields, id| fields.file(move |fields| picture(fields, id))),
+        Ok(()) => files.add(name, &TIFF.facts, |fields, id| fields.file(move |fields| picture(fields, id))),
     }
 }
 
@@ -67,7 +72,7 @@ fn add_metadata(files: &mut FilesOfField<'_>) {
     // If the metadata cannot be read, the image itself reports the error.
     let is_listed = move || metadata_beside(&beside, id).is_ok_and(|text| text.is_some());
     let (name, listing) = (files.name("tif.aux.xml"), Listing::If(Arc::new(is_listed)));
-    files.add_with(DeclaredFile { name, view: &RASTER_METADATA, bytes: None, listing }, |fields, id| {
+    files.add_with(DeclaredFile { name, view: &RASTER_METADATA.facts, bytes: None, listing }, |fields, id| {
         fields.file(move |fields| {
             let text = metadata_beside(fields, id)?.unwrap_or_else(|| NO_METADATA.to_owned());
             Ok(Arc::new(text.into_bytes()))

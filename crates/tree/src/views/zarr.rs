@@ -25,7 +25,8 @@ use crate::node::quoting::{literal, shell_word};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::view::{Add, Job, Shown, Task, View};
+use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::view::{Add, Task, View};
 
 /// The name of the folder of version 3.
 pub const ZARR: &str = "zarr";
@@ -44,15 +45,18 @@ const MAX_LISTED: u64 = 1 << 18;
 
 /// The whole as a group of Zarr, version 3.
 pub static ZARR_VIEW: View = View {
-    name: "Zarr",
-    folder: ZARR,
-    files: &[METADATA],
-    media_type: "application/json",
-    reader: "a Zarr group (open the folder): xarray, zarr, dask, anndata, napari",
-    lacks: "numbers of varying count, and text that is not UTF-8",
-    job: Some(Job::new(12, "Chunks on many cores: dask, xarray, Zarr")),
-    holds_values: true,
-    shown: Shown::With("zarr"),
+    facts: ViewFacts {
+        name: "Zarr",
+        folder: ZARR,
+        files: &[METADATA],
+        media_type: "application/json",
+        reader: "a Zarr group (open the folder): xarray, zarr, dask, anndata, napari",
+        lacks: "numbers of varying count, and text that is not UTF-8",
+        job: Some(Job::new(12, "Chunks on many cores: dask, xarray, Zarr")),
+        holds_values: true,
+        shown: Shown::With("zarr"),
+        ..ViewFacts::PLAIN
+    },
     add: Add::Whole(|builder, fields, is_slice| {
         let form = form(fields, is_slice);
         for id in fields.attributes().chain(fields.dimensions()) {
@@ -61,7 +65,7 @@ pub static ZARR_VIEW: View = View {
                 builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
             }
         }
-        builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW, folder(fields, is_slice, ZarrVersion::Third));
+        builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW.facts, folder(fields, is_slice, ZarrVersion::Third));
     }),
     commands: &[(Task::Chunks, open)],
     ..View::PLAIN
@@ -69,17 +73,20 @@ pub static ZARR_VIEW: View = View {
 
 /// The same group in version 2: the same chunks, described by other files.
 pub static ZARR2_VIEW: View = View {
-    name: "Zarr, version 2",
-    folder: ZARR2,
-    files: &[second::GROUP],
-    reader: "the same in version 2 of Zarr: zarr-python before 3, anndata before 0.11, GDAL",
-    lacks: "numbers of varying count, and text that is not UTF-8",
-    job: Some(Job::new(13, "The same for Zarr 2: older anndata, xarray, GDAL")),
-    holds_values: true,
-    shown: Shown::WithAll,
+    facts: ViewFacts {
+        name: "Zarr, version 2",
+        folder: ZARR2,
+        files: &[second::GROUP],
+        reader: "the same in version 2 of Zarr: zarr-python before 3, anndata before 0.11, GDAL",
+        lacks: "numbers of varying count, and text that is not UTF-8",
+        job: Some(Job::new(13, "The same for Zarr 2: older anndata, xarray, GDAL")),
+        holds_values: true,
+        shown: Shown::WithAll,
+        ..ViewFacts::PLAIN
+    },
     add: Add::Whole(|builder, fields, is_slice| {
         let folder = folder(fields, is_slice, ZarrVersion::Second);
-        builder.add_unlisted_whole(ZARR2, second::GROUP, &ZARR2_VIEW, folder);
+        builder.add_unlisted_whole(ZARR2, second::GROUP, &ZARR2_VIEW.facts, folder);
     }),
     ..View::PLAIN
 };
@@ -111,7 +118,7 @@ fn folder(fields: &FieldFolder, is_slice: bool, version: ZarrVersion) -> Arc<dyn
 }
 
 fn open(finder: &FileFinder<'_>) -> Option<Command> {
-    let file = finder.any(&ZARR_VIEW)?;
+    let file = finder.any(&ZARR_VIEW.facts)?;
     let path = finder.path(file);
     let folder = literal(path.strip_suffix("/zarr.json").unwrap_or(&path));
     if let Some(element) = finder.annotated {

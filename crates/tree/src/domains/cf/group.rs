@@ -89,7 +89,7 @@ impl GroupDomain for CfGroup {
         // The folders of damaged members report the errors.
         let is_dataset = matches!(self.dataset(), Ok(Some(_)));
         let all = self.shown.options.shown.are_all().then_some([NETCDF4, HDF5]);
-        let zarr = (!ZARR_VIEW.is_shown(&self.shown.options.shown)).then_some(ZARR);
+        let zarr = (!ZARR_VIEW.facts.is_shown(&self.shown.options.shown)).then_some(ZARR);
         Ok([NETCDF].into_iter().chain(zarr).chain(all.into_iter().flatten()).filter(|_| is_dataset).collect())
     }
 

@@ -39,7 +39,7 @@ fn add_to(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: Syste
     }
     match original(array, modified) {
         Ok(Some((name, file))) => builder.add_folder(CONTENTS, true, |folder| {
-            folder.add_of(name, &ORIGINAL, Some(CONTENTS), file, Listing::Always);
+            folder.add_of(name, &ORIGINAL.facts, Some(CONTENTS), file, Listing::Always);
         }),
         Ok(None) if array.metadata()?.get("original_file_name").is_some() => {
             builder.leave_out(CONTENTS, "the size of the file was never recorded: its metadata have no file_size");
