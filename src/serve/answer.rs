@@ -38,13 +38,13 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
             let snapshot = site.snapshot();
             let found = site.attempt(|| format!("look-up of {}", path.text()), || snapshot.find(path.names()));
             let answered = found.and_then(|found| Request { site, snapshot, path: &path, asked }.answer(found));
-            answered.unwrap_or_else(|refusal| match refusal {
-                Refusal::Absent(_) if wants_html(asked) => {
-                    let page = page::absence(&path, &refusal.to_string(), asked);
-                    let answer = Answer::text(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page);
-                    answer.with(CONTENT_SECURITY_POLICY, page::policy())
+            answered.unwrap_or_else(|refusal| {
+                if !wants_html(asked) {
+                    return Answer::line(refusal.status(), &refusal.to_string());
                 }
-                _ => Answer::line(refusal.status(), &refusal.to_string()),
+                let page = page::refusal(&path, &refusal, asked);
+                let answer = Answer::text(refusal.status(), "text/html; charset=utf-8", page);
+                answer.with(CONTENT_SECURITY_POLICY, page::policy())
             })
         }),
         Err(reason) => Answer::line(StatusCode::BAD_REQUEST, reason),
@@ -211,27 +211,15 @@ impl Request<'_> {
         let pieces = self.site.attempt(
             || format!("list of {}", self.path.text()),
             || {
+                // Before the answer begins, so that its status says whether the folder can be listed.
+                let members = Members::of(self.site, found, self.path.text(), false)?;
                 if self.wants_json() {
-                    let members = Members::of(self.site, found, self.path.text(), false)?.spread(self.most_members());
+                    let members = members.spread(self.most_members());
                     return Ok(ListingPieces::new(members, ListingForm::Json, "[".to_owned(), |_| "\n]\n".to_owned()));
                 }
                 let page = page::Page::new(self.site, self.path, &found.node, self.asked)?;
                 let (form, before) = (ListingForm::Html { query: page.query() }, page.before());
-                let (site, of_list, path) = (self.site.clone(), found.clone(), self.path.text());
-                let list = move || {
-                    site.attempt(|| format!("list of {path}"), || Members::of(&site, &of_list, path.clone(), false))
-                };
-                // The list of an array may take long, and a browser does not need it if scripts run. To other programs the
-                // status says whether the folder can be listed.
-                if page.loads_application() && wants_html(self.asked) {
-                    return Ok(ListingPieces::listed_later(list, form, before, move |few| page.after(few)));
-                }
-                Ok(ListingPieces::new(
-                    Members::of(self.site, found, self.path.text(), false)?,
-                    form,
-                    before,
-                    move |few| page.after(few),
-                ))
+                Ok(ListingPieces::new(members, form, before, move |few| page.after(few)))
             },
         )?;
         let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::client::{Program, ask, demo, get, send, serve_toy};
+use crate::client::{Program, ask, demo, get, serve_toy};
 use support::toy;
 
 #[test]
@@ -95,7 +95,6 @@ fn a_member_that_cannot_be_read_costs_no_other_its_line() {
     server.stop();
 }
 
-/// The page of an array is sent to browsers before its list is made; other programs wait for the status.
 #[test]
 fn a_folder_that_cannot_be_listed_is_an_error() {
     let (server, address, _) = serve_toy();
@@ -104,9 +103,11 @@ fn a_folder_that_cannot_be_listed_is_an_error() {
         let refused = ask(address, "GET", target, headers);
         assert!(refused.status == 500 && refused.text().contains("the names end early"), "{refused:?}");
     }
-    let asked = b"GET /unlistable/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: text/html\r\n\r\n";
-    let page = send(address, asked);
-    assert!(page.as_ref().is_none_or(|page| page.is_cut || page.status == 500), "{page:?}");
+    let page = ask(address, "GET", "/unlistable/", &["Accept: text/html"]);
+    assert_eq!((page.status, page.is_cut, page.header("content-type")), (500, false, "text/html; charset=utf-8"));
+    let text = page.text();
+    assert!(text.contains("<h1>This cannot be shown</h1>") && text.contains("the names end early"), "{text}");
+    assert!(text.contains("<a href=\"../\">all that is here</a>") && text.ends_with("</html>\n"), "{text}");
     server.stop();
 }
 

@@ -136,32 +136,9 @@ pub enum ListingForm {
 /// A function that makes the text after the members when it is needed; its argument says whether these are few.
 type MakeText = Box<dyn FnOnce(bool) -> String + Send>;
 
-/// A function that lists a folder.
-type List = Box<dyn FnOnce() -> Result<Members, Refusal> + Send>;
-
-/// The members of a listing.
-enum ListedMembers {
-    Already(Members),
-    /// Listed for the first piece of members.
-    Later(Option<List>),
-}
-
-impl ListedMembers {
-    fn members(&mut self) -> Result<&mut Members, Refusal> {
-        if let ListedMembers::Later(list) = self {
-            let list = list.take().ok_or_else(|| Refusal::Failed("the folder could not be listed".to_owned()))?;
-            *self = ListedMembers::Already(list()?);
-        }
-        match self {
-            ListedMembers::Already(members) => Ok(members),
-            ListedMembers::Later(_) => Err(Refusal::Failed("the folder could not be listed".to_owned())),
-        }
-    }
-}
-
 /// A listing as the bytes of a reply.
 pub struct ListingPieces {
-    members: ListedMembers,
+    members: Members,
     form: ListingForm,
     /// The text before the first member; `None` once it has been returned.
     before: Option<String>,
@@ -179,22 +156,7 @@ impl ListingPieces {
         before: String,
         after: impl FnOnce(bool) -> String + Send + 'static,
     ) -> Self {
-        Self::of(ListedMembers::Already(members), form, before, Box::new(after))
-    }
-
-    /// Creates a listing of a folder that is listed once the text before the members was sent. If it cannot be listed, the
-    /// reply ends early.
-    pub fn listed_later(
-        list: impl FnOnce() -> Result<Members, Refusal> + Send + 'static,
-        form: ListingForm,
-        before: String,
-        after: impl FnOnce(bool) -> String + Send + 'static,
-    ) -> Self {
-        Self::of(ListedMembers::Later(Some(Box::new(list))), form, before, Box::new(after))
-    }
-
-    fn of(members: ListedMembers, form: ListingForm, before: String, after: MakeText) -> Self {
-        ListingPieces { members, form, before: Some(before), after: Some(after), has_members: false }
+        ListingPieces { members, form, before: Some(before), after: Some(Box::new(after)), has_members: false }
     }
 }
 
@@ -207,7 +169,7 @@ impl Pieces for ListingPieces {
             return Ok(Some(before.into()));
         }
         let mut text = String::new();
-        let members = self.members.members()?;
+        let members = &mut self.members;
         for _ in 0..members.most_in_piece() {
             let Some(member) = members.next()? else {
                 text += &self.after.take().map(|make| make(members.are_few())).unwrap_or_default();

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::application;
 use crate::serve::http::path::{TreePath, decode, encode_name, escape_markup};
-use crate::serve::http::refusal::NodeFailure;
+use crate::serve::http::refusal::{NodeFailure, Refusal};
 use crate::serve::message::Question;
 use crate::serve::site::Site;
 use tilefs_tree::node::quoting::shell_word;
@@ -127,11 +127,6 @@ impl Page {
         )
     }
 
-    /// Returns whether the page is that of an array, which a script draws.
-    pub fn loads_application(&self) -> bool {
-        self.is_array && application::is_built()
-    }
-
     /// Returns the file that the page for browsers reads first.
     fn first_file(&self) -> Option<&'static str> {
         // A request of a script has the token in a header, so that the browser would take it for another one.
@@ -221,11 +216,20 @@ pub fn chosen(path: &TreePath, asked: &Question) -> Option<String> {
     Some(url)
 }
 
-/// Returns the page for a path where nothing is: the reason, and links to what is near.
-pub fn absence(path: &TreePath, reason: &str, asked: &Question) -> String {
+/// Returns the page for a path that has no page: the reason, and links to what is near.
+pub fn refusal(path: &TreePath, refusal: &Refusal, asked: &Question) -> String {
+    let reason = refusal.to_string();
+    let title = match refusal {
+        Refusal::Absent(_) => "Not found",
+        Refusal::Failed(_) | Refusal::Cancelled => "This cannot be shown",
+    };
     let (root, token) = (path.to_root(), asked.token.as_deref().unwrap_or_default());
     let query = if token.is_empty() { String::new() } else { format!("?token={}", escape_markup(token)) };
     let near = reason.strip_prefix(NEAR).and_then(|near| near.strip_suffix('?'));
+    let look = match application::is_built() {
+        true => application::style(&root, &query),
+        false => format!("<style>{STYLE}</style>"),
+    };
     let near = near.map_or_else(String::new, |near| {
         let mut url = root.clone();
         for (number, name) in near.split('/').enumerate() {
@@ -237,10 +241,11 @@ pub fn absence(path: &TreePath, reason: &str, asked: &Question) -> String {
         format!("<p><a href=\"{url}{query}\">{}</a></p>\n", escape_markup(near))
     });
     format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>not found</title>\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"></head><body>\n<h1>Not found</h1>\n\
-         <p>{}</p>\n{near}<p><a href=\"{root}{query}\">all that is here</a></p>\n</body></html>\n",
-        without_links(reason)
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{look}</head><body>\n\
+         <main id=\"page\">\n<h1>{title}</h1>\n<p>{}</p>\n{near}<p><a href=\"{root}{query}\">all that is here</a></p>\n\
+         </main>\n</body></html>\n",
+        without_links(&reason)
     )
 }
 
