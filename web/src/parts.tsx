@@ -30,6 +30,19 @@ export function useWork<T>(work: (signal: AbortSignal) => Promise<T>, needs: unk
   return state.needs === key ? state : {};
 }
 
+const darkness = matchMedia("(prefers-color-scheme: dark)");
+
+/** Returns whether the colour scheme is dark. What is drawn on a canvas has to be drawn again when that changes. */
+export function useDark(): boolean {
+  const [isDark, setDark] = useState(darkness.matches);
+  useEffect(() => {
+    const change = () => setDark(darkness.matches);
+    darkness.addEventListener("change", change);
+    return () => darkness.removeEventListener("change", change);
+  }, []);
+  return isDark;
+}
+
 /** A list to choose from. */
 export function Choice(props: { label: string; value: string; options: (string | [string, string])[]; onChange: (value: string) => void }) {
   return (
@@ -67,7 +80,7 @@ export function Histogram({ statistics, scale, isSample }: { statistics: Statist
         <span class="quiet">mean {rounded(mean)}{missing ? `, ${((100 * missing) / (count + missing)).toPrecision(2)} % missing` : ""}</span>
         <span>{rounded(greatest)}</span>
       </figcaption>
-      <p class="quiet small">{of}</p>
+      <p class="quiet small">Histogram {of}</p>
     </figure>
   );
 }

@@ -3,9 +3,11 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { scaleLinear, scaleUtc } from "d3-scale";
 import { category, placeOf, pixel, statistics, tableOf } from "./colour";
 import { grouped } from "./values";
-import { rounded } from "./parts";
+import { rounded, useDark } from "./parts";
 
 const LEFT = 70, BOTTOM = 34, TOP = 8, RIGHT = 14;
+/** The part of the colour map that stands out from a dark page, and from a light one. style.css has it as `--ramp`. */
+const ON_DARK = [0.25, 1], ON_LIGHT = [0, 0.93];
 
 export interface Points {
   x: Float64Array;
@@ -36,6 +38,7 @@ export function Scatter({ points, colouring, square }: { points: Points; colouri
   const [size, setSize] = useState<[number, number]>([0, 0]);
   const [cursor, setCursor] = useState<number | null>(null);
   const [hidden, setHidden] = useState(new Set<number>());
+  const isDark = useDark();
   const x = useMemo(() => statistics(points.x), [points]);
   const y = useMemo(() => statistics(points.y), [points]);
   const range = useMemo(() => {
@@ -56,8 +59,8 @@ export function Scatter({ points, colouring, square }: { points: Points; colouri
   const known = useMemo(() => (colouring && !colouring.labels ? statistics(colouring.values) : null), [colouring]);
   const inner = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
   useEffect(() => {
-    if (canvas.current && view && inner[0] > 0) draw(canvas.current, size, view, points, colouring, known, hidden, cursor);
-  }, [size, view, points, colouring, hidden, cursor]);
+    if (canvas.current && view && inner[0] > 0) draw(canvas.current, size, view, points, colouring, known, hidden, cursor, isDark);
+  }, [size, view, points, colouring, hidden, cursor, isDark]);
 
   const zoom = (by: number, atX = 0.5, atY = 0.5) => setView((before) => {
     if (!before) return before;
@@ -171,7 +174,7 @@ function nearest(points: Points, view: View, px: number, py: number, inner: numb
 
 function draw(
   canvas: HTMLCanvasElement, size: [number, number], view: View, points: Points, colouring: Colouring | null,
-  known: { low: number; high: number } | null, hidden: Set<number>, cursor: number | null,
+  known: { low: number; high: number } | null, hidden: Set<number>, cursor: number | null, isDark: boolean,
 ): void {
   const density = Math.min(devicePixelRatio || 1, 2);
   canvas.width = Math.round(size[0] * density);
@@ -185,6 +188,7 @@ function draw(
   const plain = pixel(style.accentColor === "auto" ? "#2f6fb5" : style.accentColor);
   const table = tableOf("viridis");
   const scale = known && { low: known.low, high: known.high, map: "viridis", isLog: false };
+  const [darkest, brightest] = isDark ? ON_DARK : ON_LIGHT;
   const palette = Array.from({ length: 10 }, (_, at) => pixel(category(at)));
   const missing = pixel("rgb(150,150,150)");
   const radius = Math.round((points.x.length > 100_000 ? 0.5 : points.x.length > 5000 ? 1 : 2.2) * density);
@@ -198,7 +202,7 @@ function draw(
       if (hidden.has(value)) continue;
       if (Number.isNaN(value)) colour = missing;
       else if (colouring.labels) colour = palette[((value % 10) + 10) % 10];
-      else if (scale) colour = table[Math.min(255, Math.floor(placeOf(value, scale) * 256))];
+      else if (scale) colour = table[Math.min(255, Math.floor((darkest + placeOf(value, scale) * (brightest - darkest)) * 256))];
     }
     for (let dy = -radius; dy <= radius; dy++) {
       for (let dx = -radius; dx <= radius; dx++) {

@@ -84,7 +84,7 @@ function Ranges({ names, schema }: { names: Names; schema: Schema }) {
       {schema.dimensions.slice(0, 12).map((dimension, at) => (
         <label class="choice range" key={dimension.name}>
           <span>{dimension.name}</span>
-          <input value={ranges[at]} placeholder={exampleOf(schema, at)} aria-label={`Range of ${dimension.name}`}
+          <input value={ranges[at]} size={Math.max(8, exampleOf(schema, at).length)} placeholder={exampleOf(schema, at)} aria-label={`Range of ${dimension.name}`}
             onInput={(event) => setRanges((before) => before.map((one, number) => (number === at ? event.currentTarget.value : one)))} />
         </label>
       ))}

@@ -33,7 +33,7 @@ export function writesLine(schema: Schema, stored: number | null): string {
   const last = schema.time.last_commit;
   const decoded = decodedBytes(schema);
   const parts = [
-    `${grouped(schema.fragments)} write${schema.fragments === 1 ? "" : "s"}${last && schema.fragments > 0 ? `, the last on ${last.slice(0, 16).replace("T", " ")} UTC` : ""}`,
+    `${grouped(schema.fragments)} write${schema.fragments === 1 ? "" : "s"}${last && schema.fragments > 0 ? `, ${schema.fragments === 1 ? "" : "the last "}on ${last.slice(0, 16).replace("T", " ")} UTC` : ""}`,
     stored !== null && `${bytesText(stored)} stored`,
     decoded !== null && `${bytesText(decoded)} decoded`,
   ];

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { scaleLinear } from "d3-scale";
 import { statistics, type Statistics } from "../colour";
 import { remember } from "../place";
-import { Busy, Trouble, rounded } from "../parts";
+import { Busy, Trouble, rounded, useDark } from "../parts";
 import type { Attribute, Scalar, Schema } from "../schema";
 import type { Names } from "../server";
 import { grouped, valueText } from "../values";
@@ -43,6 +43,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
   const [cursor, setCursor] = useState<number | null>(null);
   const [isBusy, setBusy] = useState(false);
   const [trouble, setTrouble] = useState<unknown>(null);
+  const isDark = useDark();
   const drag = useRef<[number, [number, number]] | null>(null);
 
   useLayoutEffect(() => {
@@ -86,7 +87,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
   }, [line]);
   useEffect(() => {
     if (canvas.current && width > 0) draw(canvas.current, width, range, line, known, axis, isLog, cursor);
-  }, [width, range, line, cursor, isLog]);
+  }, [width, range, line, cursor, isLog, isDark]);
 
   const inner = width - LEFT - RIGHT;
   const bounded = (from: number, to: number) => {

@@ -7,7 +7,7 @@ import { grouped, valueText } from "../values";
 import { BUDGETS, goesNorth, placeText, type Axis } from "./read";
 import { ticks, title } from "./ticks";
 import { cellAt, coloured, layersOf, type Layer, type Plane, type Source, type Window } from "./layer";
-import { Busy, Trouble } from "../parts";
+import { Busy, Trouble, useDark } from "../parts";
 
 /** Space for the axes, in pixels of CSS. */
 const LEFT = 78, BOTTOM = 34, TOP = 8, RIGHT = 14;
@@ -53,6 +53,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
   const [trouble, setTrouble] = useState<unknown>(null);
   const [budgets, setBudgets] = useState(BUDGETS);
   const [cursor, setCursor] = useState<[number, number] | null>(null);
+  const isDark = useDark();
   const [rowAxis, columnAxis] = [axes[plane.rows], axes[plane.columns]];
   const [rows, columns] = [rowAxis.length, columnAxis.length];
   const inner: [number, number] = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
@@ -140,7 +141,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     if (element && view && inner[0] > 0) {
       draw(element, size, view, layers, colours, rowAxis, columnAxis, cursor);
     }
-  }, [size, view, layers, colours, cursor]);
+  }, [size, view, layers, colours, cursor, isDark]);
 
   const change = (make: (view: View) => View) => setView((before) => before && bounded(make(before), inner, rows, columns, aspect));
   const zoom = (by: number, x = inner[0] / 2, y = inner[1] / 2) =>
