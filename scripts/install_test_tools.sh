@@ -73,6 +73,7 @@ packages=
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
 want gdalinfo gdal-bin
 want chromium chromium
+[ -d /usr/share/fonts/truetype/dejavu ] || packages="$packages fonts-dejavu-core"
 want ncdump netcdf-bin
 want h5dump hdf5-tools
 want ncrcat nco

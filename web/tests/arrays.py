@@ -4,6 +4,7 @@ usage: arrays.py FOLDER DEMO CORPUS
 """
 
 import json
+import pathlib
 import sys
 
 import numpy as np
@@ -61,7 +62,11 @@ schema = tiledb.ArraySchema(
     domain=tiledb.Domain(tiledb.Dim("y", domain=(0, 999), tile=100, dtype=np.int32), tiledb.Dim("x", domain=(0, 999), tile=100, dtype=np.int32)),
     attrs=[tiledb.Attr("v", dtype=np.float64)], sparse=True)
 tiledb.Array.create(f"{folder}/points", schema)
-with tiledb.open(f"{folder}/points", "w") as array:
+# The page tells the time of the last commit, and is compared with a picture.
+WRITTEN = 1_700_000_000_000
+[schema_file] = [one for one in pathlib.Path(f"{folder}/points/__schema").iterdir() if one.is_file()]
+schema_file.rename(schema_file.with_name(f"__{WRITTEN}_{WRITTEN}_" + schema_file.name.split("_")[-1]))
+with tiledb.open(f"{folder}/points", "w", timestamp=WRITTEN) as array:
     array[np.arange(0, 1000, 2), np.arange(0, 1000, 2)[::-1]] = np.arange(500) / 4
 
 # A raster as GDAL describes it: classes with colours and names, cells without data, pixels twice as wide as high.
