@@ -12,7 +12,7 @@ import threading
 
 import tiledb
 
-from .common import TILEFS, alternate, cat, mounted, ratio, seconds, table, timed
+from .common import TILEFS, TOY, alternate, cat, mounted, ratio, seconds, table, timed
 from .dense import SIDE, raster
 from .open import with_fragments
 from .python import process as seconds_of
@@ -32,7 +32,8 @@ def process(*command):
 
 
 def example(name):
-    return os.path.join(os.path.dirname(TILEFS), "examples", name)
+    # Another program may be measured than the one that was built.
+    return os.path.join(os.path.dirname(TOY), name)
 
 
 @contextlib.contextmanager
