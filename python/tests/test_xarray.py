@@ -86,24 +86,66 @@ def test_chunks_are_tiles(group):
     xarray.testing.assert_identical(dataset.compute(), xarray.open_dataset(group / "dense").load())
 
 
-def test_boxes_are_read_without_zarr(group, monkeypatch):
-    """Zarr would decode whole chunks. Nulls and labels are in the form that only Zarr has."""
+def test_boxes_are_read_from_the_array(group, monkeypatch):
+    """Whole chunks would be decoded. Nulls and labels are in the form that only these have."""
     values = np.arange(60, dtype="f4").reshape(10, 6)
     dataset = pickle.loads(pickle.dumps(xarray.open_dataset(group / "dense")))
-    lists = {"y": [7, 0, 7], "x": [5, 1]}
-    np.testing.assert_array_equal(dataset["temp"].isel(lists).values, values[np.ix_(*lists.values())])
-    points = {"y": xarray.DataArray([9, 2], dims="p"), "x": xarray.DataArray([0, 3], dims="p")}
-    np.testing.assert_array_equal(dataset["temp"].isel(points).values, values[[9, 2], [0, 3]])
 
-    def refuse(array, key):
-        raise AssertionError(f"{array} {key}")
+    def refuse(array, wanted, copy):
+        raise AssertionError(f"{array} {wanted}")
 
-    monkeypatch.setattr("zarr.Array.__getitem__", refuse)
+    monkeypatch.setattr("tilefs._xarray_store.ChunkedArray._read", refuse)
     for key in [(slice(None), slice(None)), (3, slice(1, 5, 2)), (slice(None, None, -3), 5), (9, 0), (slice(4, 4), 2), (-1, slice(-2, None))]:
         np.testing.assert_array_equal(dataset["temp"][key].values, values[key], err_msg=str(key))
     for name in ("n", "kind"):
         with pytest.raises(AssertionError):
             dataset[name][2:4, 3].load()
+
+
+def points(*positions):
+    return xarray.DataArray(np.array(positions), dims=[f"p{axis}" for axis in range(np.ndim(positions))])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        {},
+        {"y": 3},
+        {"y": -1, "x": 0},
+        {"y": slice(1, None, 3), "x": slice(None, None, -1)},
+        {"y": slice(9, 2, -2), "x": 4},
+        {"y": slice(5, 5)},
+        {"y": [7, 0, 7], "x": [5, 1]},
+        {"y": [4, 5, 6], "x": slice(1, 4)},
+        {"y": [], "x": [2]},
+        {"y": points(9, 2, 9), "x": points(0, 3, -1)},
+        {"y": points([1, 8], [0, 3]), "x": slice(4, 1, -1)},
+        {"y": slice(2, 7, 2), "x": points(5, 0)},
+        {"y": points(3, 3), "x": 2},
+    ],
+)
+def test_any_index_gives_what_zarr_gives(group, index):
+    dataset, expected = xarray.open_dataset(group / "dense"), by_zarr(group / "dense")
+    found = pickle.loads(pickle.dumps(dataset)).isel(index).load()
+    xarray.testing.assert_identical(found, expected.isel(index).load())
+    for name in found.variables:
+        assert found[name].dtype == expected[name].dtype
+
+
+def test_texts_and_pairs_are_those_of_the_tree(tmp_path):
+    folder = tmp_path / "texts"
+    dims = [tiledb.Dim(name, domain=(0, 4), tile=2, dtype=np.uint64) for name in ("y", "x")]
+    attrs = [tiledb.Attr("word", dtype=str, var=True), tiledb.Attr("pair", dtype="S2"), tiledb.Attr("bytes", dtype="S0", var=True), tiledb.Attr("two", dtype=np.complex64)]
+    tiledb.Array.create(str(folder), tiledb.ArraySchema(tiledb.Domain(*dims), attrs))
+    words = np.array([f"{'größer' * (number % 3)}{number}" for number in range(25)], dtype=object).reshape(5, 5)
+    with tiledb.open(str(folder), "w") as array:
+        array[:] = {"word": words, "pair": np.full((5, 5), b"ab", "S2"), "bytes": np.full((5, 5), b"xyz", object), "two": np.arange(25).reshape(5, 5) + np.complex64(7j)}
+    dataset, expected = xarray.open_dataset(folder), by_zarr(folder)
+    for index in ({}, {"y": 2, "x": 3}, {"y": [4, 1]}, {"y": points(0, 4), "x": points(1, 1)}):
+        found = dataset.isel(index).load()
+        xarray.testing.assert_identical(found, expected.isel(index).load())
+        assert {name: found[name].dtype for name in found} == {name: expected[name].dtype for name in found}
+    assert dataset["word"].values.tolist() == words.tolist()
 
 
 def test_groups_are_trees(group):

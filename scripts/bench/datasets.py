@@ -39,7 +39,6 @@ READ = """
     engine, uri, part = sys.argv[1:4]
     if engine == "tilefs":
         from tilefs._xarray import TilefsBackendEntrypoint as engine
-        import tilefs.fs, zarr
     else:
         # The first array that is opened starts the threads of the library.
         tiledb.default_ctx()

@@ -1,21 +1,20 @@
 """The engine ``tilefs`` of xarray: ``xarray.open_dataset("dem.tdb")`` and ``xarray.open_datatree("s3://bucket/group")``.
 
-It opens the Zarr group of the tree, which has the tiles as chunks, with the coordinates, units, fill values and times
-that Zarr's users know. This needs zarr.
+A dataset is the Zarr group of the tree, which has the tiles as chunks, with the coordinates, units, fill values and times
+that Zarr's users know. It is read without zarr.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-from xarray.backends import BackendEntrypoint
+from xarray.backends import BackendEntrypoint, StoreBackendEntrypoint
 
 from ._arrays import Array, open
 from ._errors import Error
 from ._objects import object_type
-from ._xarray_store import DirectStore, direct_attributes
-from ._zarr_store import TreeStore
+from ._xarray_store import GroupStore, Source
 
 if TYPE_CHECKING:
     import xarray
@@ -68,20 +67,22 @@ class TilefsBackendEntrypoint(BackendEntrypoint):
         the same coordinates is one dataset. The other options are those of :func:`tilefs.open` and of xarray's engine
         for Zarr."""
         options = {name: value for name, value in locals().items() if name not in ("self", "filename_or_obj")}
-        dataset = _opened("open_dataset", filename_or_obj, dict(options))
+        dataset = _decoded(_store(filename_or_obj, options, group), options)
         coordinates = None if dataset.variables or group is not None else _coordinates(filename_or_obj, options)
         if coordinates is not None:
-            del options["group"]
-            dataset = _merged(dataset, _opened("open_groups_as_dict", filename_or_obj, options), coordinates)
+            dataset = _merged(dataset, self.open_groups_as_dict(filename_or_obj, **options), coordinates)
         return dataset
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> "xarray.DataTree":
         """Opens a group as a tree of datasets."""
-        return _opened("open_datatree", filename_or_obj, options)
+        import xarray
+
+        return xarray.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
     def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> "Dict[str, xarray.Dataset]":
         """Opens the groups of a group by their paths."""
-        return _opened("open_groups_as_dict", filename_or_obj, options)  # type: ignore[no-any-return]
+        groups = _store(filename_or_obj, options, options.get("group")).groups()
+        return {path: _decoded(store, options) for path, store in groups}
 
 
 # The most arrays that are looked at to see whether they are one dataset.
@@ -133,18 +134,17 @@ def _identical(one: Any, other: Any) -> bool:
 _OURS = ("timestamp", "at", "key", "cache_size", "config", "anonymous")
 
 
-def _opened(method: str, uri: Any, options: Dict[str, Any]) -> Any:
-    from xarray.backends.zarr import ZarrBackendEntrypoint
-
+def _store(uri: Any, options: Mapping[str, Any], group: Optional[str]) -> GroupStore:
+    """Opens a group in the tree of an array or a group."""
     from . import _options
 
-    ours = {name: options.pop(name) for name in _OURS if name in options}
-    from_, at = _options.times(ours.pop("timestamp", None), None, ours.pop("at", None))
+    ours = {name: options.get(name) for name in _OURS}
+    from_, at = _options.times(ours.pop("timestamp"), None, ours.pop("at"))
     ours.update(from_=from_, at=at)
-    ours = {name: value for name, value in ours.items() if value is not None}
-    store = TreeStore(os.fspath(uri), ours)
-    if method == "open_dataset":
-        direct = {} if options.get("group") is not None else direct_attributes(uri, ours)
-        options["store"] = DirectStore.open_tree(store, options.get("group"), direct)
-    open_: Callable[..., Any] = getattr(ZarrBackendEntrypoint(), method)
-    return open_(store, consolidated=False, **options)
+    return GroupStore(Source(os.fspath(uri), {name: value for name, value in ours.items() if value is not None}), group or "")
+
+
+def _decoded(store: GroupStore, options: Mapping[str, Any]) -> "xarray.Dataset":
+    """Returns a group as a dataset, decoded as the options of xarray say."""
+    theirs = {name: value for name, value in options.items() if name not in (*_OURS, "group")}
+    return StoreBackendEntrypoint().open_dataset(store, **theirs)
