@@ -45,7 +45,7 @@ impl Matrix {
 
     /// Reads `indptr`.
     fn indptr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let column = call::run(py, || Ok(self.here()?.indptr()))?;
+        let column = call::run(py, || Ok(self.here()?.whole_indptr()))?;
         filled(py, &[column.cells()], &npy::dtype(column.field.datatype), false, |bytes| {
             column.values.read_at(0, bytes)
         })

@@ -69,7 +69,7 @@ def to_anndata(
     def matrix(name: str) -> Any:
         return _matrix(_array(matrices, name), obs, var) if stored is None else stored.matrix(name)
 
-    # These first, because a dense one is sparse meanwhile: the memory for that is free again when larger ones are read.
+    # These first, because a full one has columns meanwhile: the memory for these is free when larger ones are read.
     elements = {
         "obsm": _elements(measured, "obsm", obs, None),
         "varm": _elements(measured, "varm", var, None),
@@ -236,8 +236,15 @@ def _elements(measurement: "Group", name: str, rows: _Frame, columns: Optional[_
     found = {}
     for key in elements or ():
         matrix = _matrix(_array(elements, key), rows, columns)
-        found[key] = matrix.toarray() if columns is None and hasattr(matrix, "toarray") else matrix
+        found[key] = _full(matrix) if columns is None and hasattr(matrix, "toarray") else matrix
     return found
+
+
+def _full(matrix: "scipy.sparse.csr_matrix") -> "numpy.ndarray[Any, Any]":
+    """Returns a matrix with a value in each cell."""
+    rows, columns = matrix.shape
+    # The columns of a row ascend: if there are as many as can be, the values are all cells in their order.
+    return matrix.data.reshape(rows, columns) if matrix.nnz == rows * columns else matrix.toarray()  # type: ignore[no-any-return]
 
 
 def _raw(experiment: "Group", measured: "Group", obs: _Frame) -> Optional[Dict[str, Any]]:

@@ -43,7 +43,7 @@ pub struct CompressedMatrix {
     pub minor: Column,
     /// The values that are not zero.
     pub values: Column,
-    /// The same cells for passes over whole rows, if they are stored in bands of rows.
+    /// The same cells for passes over whole rows, if they are stored row by row or in bands of rows.
     pub banded: Option<BandedMatrix>,
 }
 
@@ -66,7 +66,7 @@ impl CompressedMatrix {
             let layout = ArrayLayout { chunk: chunk_of(&rows), dimensions, attributes };
             Ok(ZarrNode::Array(Arc::new(ZarrArray::of_values(&rows, kind, None, layout))))
         };
-        let (indices, indptr) = (self.indices(), self.indptr());
+        let (indices, indptr) = (self.indices(), self.indptr(self.starts.clone()));
         let members = vec![
             ("data".to_owned(), array(self.values, CELLS_OF_A_CHUNK, "cells")?),
             ("indices".to_owned(), array(indices, CELLS_OF_A_CHUNK, "cells")?),
@@ -102,10 +102,17 @@ impl CompressedMatrix {
         self.narrowed(self.minor.clone())
     }
 
-    /// Returns `indptr` as SciPy keeps it: in 32 bits where these suffice.
-    pub fn indptr(&self) -> Column {
-        let length = self.starts.len() / 8;
-        self.narrowed(Column::fixed(Field::new("indptr", Datatype::Int64), vec![length], self.starts.clone()))
+    /// Returns `indptr` as SciPy keeps it, for a reader of all of it: the first read counts the cells of all rows, if
+    /// that is a pass without a cache.
+    pub fn whole_indptr(&self) -> Column {
+        self.indptr(match &self.banded {
+            Some(banded) => banded.bands.starts().clone(),
+            None => self.starts.clone(),
+        })
+    }
+
+    fn indptr(&self, starts: Arc<dyn Content>) -> Column {
+        self.narrowed(Column::fixed(Field::new("indptr", Datatype::Int64), vec![starts.len() / 8], starts))
     }
 
     /// Returns integers in 32 bits if that is enough for all coordinates and counts: SciPy would convert the others.

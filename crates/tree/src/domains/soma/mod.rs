@@ -298,8 +298,20 @@ pub fn sparse_matrix(array: &Arc<OpenedArray>, axes: MatrixAxes<'_>) -> Result<F
     let sorted = CompressedMatrix { compressed, shape, starts, minor, values, banded: None };
     match stored.band_of_rows()? {
         Some(extent) => in_row_order(array, stored, extent, sorted, (id, field)).map(Ok),
+        None if stored.sorted_by()? == [0, 1] => {
+            let extent = rows_of_a_band(shape[0], sorted.values.cells());
+            let banded = banded_matrix(array, stored, extent, shape[0], (id, field))?;
+            Ok(Ok(CompressedMatrix { banded, ..sorted }))
+        }
         None => Ok(Ok(sorted)),
     }
+}
+
+/// Returns the number of rows that are read together of a matrix that is stored row by row. There are fewer bands than
+/// rows, but enough for all cores.
+fn rows_of_a_band(rows: u64, cells: u64) -> u64 {
+    let cells_of_a_row = cells / rows.max(1);
+    (2 * CELLS_OF_A_PART / cells_of_a_row.max(1)).max(256)
 }
 
 /// Returns a matrix whose cells are put in row order without sorting, band by band. `sorted` is the same matrix: it is
@@ -309,9 +321,31 @@ fn in_row_order(
     stored: SparseSubarray,
     extent: u64,
     sorted: CompressedMatrix,
-    (id, field): (FieldId, Field),
+    value: (FieldId, Field),
 ) -> Result<CompressedMatrix> {
-    let (budget, [rows, _]) = (array.context().budget(), sorted.shape);
+    let banded = banded_matrix(array, stored, extent, sorted.shape[0], value)?;
+    let Some(banded) = banded else { return Ok(sorted) };
+    let in_rows = |of: &Arc<dyn Content>, sorted: Column, are_columns: bool| {
+        let size = sorted.field.datatype.size();
+        let values = InRowOrder::new(banded.bands.clone(), of.clone(), size, are_columns, sorted.values);
+        Column { values: Arc::new(values), ..sorted }
+    };
+    let minor = in_rows(&banded.columns, sorted.minor, true);
+    let values = in_rows(&banded.values, sorted.values, false);
+    let starts = banded.bands.starts().clone();
+    Ok(CompressedMatrix { starts, minor, values, banded: Some(banded), ..sorted })
+}
+
+/// Returns the cells of a matrix in bands of `extent` rows, for passes over whole rows; `None` if bands would take too
+/// much memory.
+fn banded_matrix(
+    array: &Arc<OpenedArray>,
+    stored: SparseSubarray,
+    extent: u64,
+    rows: u64,
+    (id, field): (FieldId, Field),
+) -> Result<Option<BandedMatrix>> {
+    let budget = array.context().budget();
     let BandedCells { cells, counted, order, cuts } = banded_cells(array, stored, extent, rows)?;
     let row_of_cells = coordinates_of(&cells, 0)?;
     let kind = if matches!(order, CellOrder::InSections(_)) { "stretches and bands" } else { "bands" };
@@ -322,7 +356,7 @@ fn in_row_order(
         None => (row_of_cells.values.clone(), budget.bands()),
     };
     let starts = RowStarts::new(counted, order, rows, budget.matrix_starts(), Some(saved));
-    let Some(starts) = starts else { return Ok(sorted) };
+    let Some(starts) = starts else { return Ok(None) };
     let starts = Arc::new(starts.cut_at(cuts.clone(), most_runs));
     let limits = BandLimits {
         band: budget.band(),
@@ -330,23 +364,10 @@ fn in_row_order(
         tiles: budget.band_tiles() as u64,
         tile_cells: array.schema().capacity,
     };
-    let Some(bands) = RowBands::new(row_of_cells.values, starts.clone(), extent, limits) else { return Ok(sorted) };
-    let in_rows = |of: Column, sorted: Column, are_columns: bool| {
-        let size = of.field.datatype.size();
-        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values);
-        Column { values: Arc::new(values), field: sorted.field, ..of }
-    };
-    let (columns, values) = (coordinates_of(&cells, 1)?, column(&cells, id, field)?);
-    let banded = BandedMatrix {
-        bands: bands.clone(),
-        columns: columns.values.clone(),
-        values: values.values.clone(),
-        value_size: values.field.datatype.size(),
-        cuts,
-    };
-    let minor = in_rows(columns, sorted.minor, true);
-    let values = in_rows(values, sorted.values, false);
-    Ok(CompressedMatrix { starts, minor, values, banded: Some(banded), ..sorted })
+    let Some(bands) = RowBands::new(row_of_cells.values, starts, extent, limits) else { return Ok(None) };
+    let (columns, values) = (coordinates_of(&cells, 1)?.values, column(&cells, id, field)?);
+    let value_size = values.field.datatype.size();
+    Ok(Some(BandedMatrix { bands, columns, values: values.values, value_size, cuts }))
 }
 
 /// The cells of a matrix in which each band of rows is found.
