@@ -242,9 +242,13 @@ def _elements(measurement: "Group", name: str, rows: _Frame, columns: Optional[_
 
 def _full(matrix: "scipy.sparse.csr_matrix") -> "numpy.ndarray[Any, Any]":
     """Returns a matrix with a value in each cell."""
+    import numpy
+
     rows, columns = matrix.shape
-    # The columns of a row ascend: if there are as many as can be, the values are all cells in their order.
-    return matrix.data.reshape(rows, columns) if matrix.nnz == rows * columns else matrix.toarray()  # type: ignore[no-any-return]
+    if matrix.nnz == rows * columns and (matrix.indices.reshape(rows, columns) == numpy.arange(columns)).all():
+        # All cells are stored, in their order.
+        return matrix.data.reshape(rows, columns)  # type: ignore[no-any-return]
+    return matrix.toarray()  # type: ignore[no-any-return]
 
 
 def _raw(experiment: "Group", measured: "Group", obs: _Frame) -> Optional[Dict[str, Any]]:

@@ -60,8 +60,12 @@ class Source:
         """Returns what is said of the group or the array in a folder."""
         return json.loads(self.tree.read(f"{folder}/{_METADATA}"))  # type: ignore[no-any-return]
 
-    def members(self, folder: str) -> Dict[str, Dict[str, Any]]:
-        """Returns what is said of the members of a group, by name."""
+    def members(self, folder: str, metadata: Mapping[str, Any]) -> Dict[str, Dict[str, Any]]:
+        """Returns what is said of the members of a group, by name. The group's own metadata have it all, unless that
+        means counting rows."""
+        consolidated = metadata.get("consolidated_metadata")
+        if consolidated is not None:
+            return {path: one for path, one in consolidated["metadata"].items() if "/" not in path}
         found = {}
         for name, is_folder in self.tree.names(folder) or ():
             if is_folder:
@@ -80,7 +84,7 @@ class GroupStore(AbstractDataStore):
         names = [name for name in group.split("/") if name]
         self._source, self._folder = source, "/".join([_FOLDER, *names])
         self._metadata = source.metadata(self._folder)
-        self._members = source.members(self._folder)
+        self._members = source.members(self._folder, self._metadata)
         self._is_root = not names
 
     def groups(self) -> Iterator[Tuple[str, "GroupStore"]]:
