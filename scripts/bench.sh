@@ -51,6 +51,8 @@ esac
 case " $* " in
     *" python "* | *" texts "* | *" annotated "* | *" datasets "*)
         "$here/scripts/package.sh" wheel
+        # TileDB-Py's own tables need an older pandas than the tests.
+        "$venv/bin/python" -m pip install --quiet 'pandas<3'
         "$venv/bin/python" -m pip install --quiet pyarrow fsspec -c "$here/scripts/requirements.txt"
         "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps \
             "$here"/target/packages/tilefs-*_"$(uname -m)".whl ;;

@@ -7,10 +7,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::client::{Program, demo};
 use support::skip::{Need, python_with, skipped};
 use support::stored::copy_folder;
+
+/// Held by the test whose browser runs: beside another one, a page takes longer than the checks wait for it.
+static BROWSER: Mutex<()> = Mutex::new(());
 
 const TOKEN: &str = "s3cret";
 
@@ -44,6 +48,7 @@ fn make_arrays(python: &str, web: &Path, folder: &Path) -> serde_json::Value {
 
 #[test]
 fn the_page_shows_what_tiledb_reads() {
+    let _only = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
     let Some((python, browser)) = tools(&web) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -80,6 +85,7 @@ fn write_fonts(file: &Path, cache: &Path) {
 /// differs from the picture.
 #[test]
 fn pages_look_as_they_did() {
+    let _only = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
     let Some((python, browser)) = tools(&web) else { return };
     if !Path::new(FONTS).exists() {
