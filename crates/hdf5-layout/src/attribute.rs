@@ -6,7 +6,7 @@ use crate::error::Problem;
 use crate::global_heap::{AttributeHeap, NIL};
 use crate::object_id::ObjectId;
 
-/// What an Attribute message holds besides the name: type, shape, and the value, which is in memory.
+/// The content of HDF5's Attribute message except the attribute's name: datatype, dataspace and value. Memory: the value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeMessage {
     datatype: Datatype,

@@ -1,5 +1,5 @@
-//! What is known of a view without its functions: the names of its files, the programs that open them, and when they are
-//! listed. The files of a folder and the texts that describe them refer to their view by these facts.
+//! The facts of a view: the names of its files, the programs that open the files, and when `ls` lists them. The code that
+//! makes the files is in [`View`](super::view::View). Each file of a folder, and each text about it, refers to these facts.
 
 use std::{fmt, ptr};
 
