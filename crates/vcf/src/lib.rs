@@ -55,3 +55,10 @@ fn check_text<'a>(text: &'a [u8], others: &[u8], what: &str) -> Result<&'a [u8]>
         None => Ok(text),
     }
 }
+
+/// Returns an empty list with the memory of a list of as large items, which may borrow from elsewhere.
+fn emptied<T, U>(mut list: Vec<T>) -> Vec<U> {
+    list.clear();
+    // The standard library collects items of the same size in place.
+    list.into_iter().filter_map(|_| None).collect()
+}

@@ -1,9 +1,9 @@
 //! The records of several samples of a dataset that begin in some windows of positions. Records are held in memory in
 //! merge order: by window, by position, then by sample.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::sparse::CoordinateRange;
@@ -11,6 +11,7 @@ use tilefs_reader::{RowBatch, RowReader, Values};
 
 use super::arrays::{Sample, VariantDataset, extent_attributes};
 use super::contigs::CONTIG;
+use crate::emptied;
 use crate::layout::{CellPositions, DatasetLayout, PositionWindow};
 use crate::merge::FileRecord;
 use crate::record::Record;
@@ -133,12 +134,24 @@ impl<'s> VisitedRanges<'s> {
         VisitedRanges(ranges)
     }
 
+    /// Returns the coordinates on a contig.
+    fn on(&self, contig: &[u8]) -> ContigRanges<'_, 's> {
+        let start = self.0.partition_point(|range| range.contig < contig);
+        let end = self.0.partition_point(|range| range.contig <= contig);
+        ContigRanges(self.0.get(start..end).unwrap_or_default())
+    }
+}
+
+/// The coordinates of several spans on one contig, in order.
+struct ContigRanges<'v, 's>(&'v [VisitedRange<'s>]);
+
+impl<'v> ContigRanges<'v, '_> {
     /// Returns the spans whose search visits a coordinate.
-    fn of(&self, contig: &[u8], coordinate: u32) -> impl Iterator<Item = usize> {
-        let end = self.0.partition_point(|range| (range.contig, range.low) <= (contig, coordinate));
+    fn spans(&self, coordinate: u32) -> impl Iterator<Item = usize> + use<'v, '_> {
+        let end = self.0.partition_point(|range| range.low <= coordinate);
         let begun = self.0.get(..end).unwrap_or_default().iter().rev();
-        let may_visit = move |range: &&VisitedRange<'_>| range.contig == contig && range.reach >= coordinate;
-        begun.take_while(may_visit).filter(move |range| range.high >= coordinate).map(|range| range.span)
+        let visiting = begun.take_while(move |range| range.reach >= coordinate);
+        visiting.filter(move |range| range.high >= coordinate).map(|range| range.span)
     }
 }
 
@@ -260,16 +273,19 @@ impl SampleCells {
         // If this column is not read, all spans are on one contig.
         let contigs = batch.column(CONTIG).ok();
         let only_contig = records.spans.first().and_then(|span| span.contig.as_deref());
-        let only_contig = only_contig.filter(|_| layout.version() == 4).unwrap_or_default();
+        let mut contig = only_contig.filter(|_| layout.version() == 4).unwrap_or_default();
+        let mut on_contig = visited.on(contig);
         for row in 0..batch.len() {
             let cell = CellPositions {
                 coordinate: number_at(coordinate, row),
                 start: number_at(start, row),
                 end: number_at(end, row),
             };
-            let contig = contigs.map_or(only_contig, |contigs| contigs.get(row).unwrap_or_default());
+            if let Some(next) = contigs.and_then(|contigs| contigs.get(row)).filter(|next| *next != contig) {
+                (contig, on_contig) = (next, visited.on(next));
+            }
             let row = u32::try_from(row).map_err(|_| Error::internal("a batch of 2^32 rows"))?;
-            for span in visited.of(contig, cell.coordinate) {
+            for span in on_contig.spans(cell.coordinate) {
                 let Some(RecordSpan { window, .. }) = records.spans.get(span) else { continue };
                 let is_wanted = layout.is_in_window(window, cell);
                 if is_wanted.map_err(|error| records.locate(error, number, row).in_field(fields.coordinate))? {
@@ -300,6 +316,7 @@ impl SampleCells {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let lost = || Error::internal("a record of no batch");
         let [mut info, mut format] = [const { Vec::<(&[u8], &[u8])>::new() }; 2];
+        let mut buffer = Vec::<FileRecord<'_>>::new();
         for position in keys.chunk_by(RecordKey::is_at_position_of) {
             info.clear();
             format.clear();
@@ -310,7 +327,8 @@ impl SampleCells {
                 format.extend(columns.format.iter().map(|(name, values)| (*name, values.get(row).unwrap_or_default())));
             }
             let (own_info, own_format) = (self.fields.info.len(), self.fields.format.len());
-            let record = |(place, key): (usize, &RecordKey)| {
+            let mut at_position = emptied(std::mem::take(&mut buffer));
+            let made = position.iter().enumerate().try_for_each(|(place, key)| {
                 let columns = columns.get(key.batch as usize).ok_or_else(lost)?;
                 let row = key.row as usize;
                 let end = number_at(columns.end, row);
@@ -332,14 +350,11 @@ impl SampleCells {
                     extracted_info: info.get(place * own_info..(place + 1) * own_info).unwrap_or_default(),
                     extracted_format: format.get(place * own_format..(place + 1) * own_format).unwrap_or_default(),
                 };
-                Ok::<_, Error>(FileRecord { file: key.sample as usize, record })
-            };
-            let mut at_position = Vec::with_capacity(position.len());
-            let made = position.iter().enumerate().try_for_each(|one| {
-                at_position.push(record(one)?);
+                at_position.push(FileRecord { file: key.sample as usize, record });
                 Ok(())
             });
             let visited = made.and_then(|()| visit(&at_position));
+            buffer = emptied(at_position);
             if let Err(error) = visited {
                 // If there are several samples, the error names the sample of the record.
                 return Err(match position {
@@ -443,7 +458,7 @@ mod tests {
                 for coordinate in 0..300 {
                     // Only layout 4 has a dimension of contigs.
                     let own = if version == 4 { &contig[..] } else { b"" };
-                    let mut found: Vec<usize> = visited.of(own, coordinate).collect();
+                    let mut found: Vec<usize> = visited.on(own).spans(coordinate).collect();
                     found.sort_unstable();
                     let wanted = spans.iter().enumerate().filter(|(_, span)| {
                         let is_on = version < 4 || span.contig.as_ref() == Some(contig);

@@ -81,7 +81,7 @@ impl RecordLines {
     fn maker(&self) -> LineMaker<'_> {
         match self {
             RecordLines::Separate { header, sample } => LineMaker::Separate { header, has_sample: sample.is_some() },
-            RecordLines::Merged(merger) => LineMaker::Merged(merger.lines()),
+            RecordLines::Merged(merger) => LineMaker::Merged(Box::new(merger.lines())),
         }
     }
 }
@@ -89,7 +89,7 @@ impl RecordLines {
 /// Makes lines of records, one position after the other.
 enum LineMaker<'l> {
     Separate { header: &'l Header, has_sample: bool },
-    Merged(MergedLines<'l>),
+    Merged(Box<MergedLines<'l>>),
 }
 
 impl LineMaker<'_> {

@@ -14,34 +14,95 @@ use super::super::line::{Allele, LineValue, MISSING, SampleFields, separate};
 use super::genotypes::{Alleles, is_complete, place};
 use super::known::{FieldDefinitions, LineRecord, MergedFile, Role};
 
-/// About how many bytes a missing field takes, for memory.
-const BYTES_OF_A_MISSING_FIELD: usize = 6;
-
 /// The FORMAT fields of one line.
 pub(super) struct FormatFields<'l> {
     files: &'l [MergedFile],
     line: &'l [LineRecord<'l, 'l, 'l>],
     /// The fields, `GT` first.
     fields: Vec<FormatField<'l>>,
-    /// The values of the records: those of all fields of the first record, then those of the next one.
-    values: Vec<Option<FieldValues<'l>>>,
-    /// The alleles of all genotypes, and each record's range among them.
-    genotypes: Vec<Allele>,
-    places: Vec<Option<Range<usize>>>,
-    /// For each record, whether it has the alleles of the line.
-    are_unchanged: Vec<bool>,
+    /// What was found in the records.
+    found: &'l FormatBuffers,
     /// The number of alleles of the line.
     alleles: usize,
     /// The highest ploidy of a genotype, at least 1.
     ploidy: usize,
 }
 
+/// What is found in the records of a line, in lists that several lines share.
+#[derive(Default)]
+pub(super) struct FormatBuffers {
+    /// The number of the field of each value of the records.
+    numbers: Vec<usize>,
+    /// For each record and each field of the line, the place of its value among those of the record.
+    values: Vec<Option<usize>>,
+    /// The alleles of all genotypes, and each record's range among them.
+    genotypes: Vec<Allele>,
+    places: Vec<Option<Range<usize>>>,
+    /// For each record, whether it has the alleles of the line.
+    are_unchanged: Vec<bool>,
+    texts: FormatTexts,
+}
+
 struct FormatField<'a> {
     name: &'a [u8],
+    kind: FormatKind,
+}
+
+/// What determines the texts of a field in FORMAT and in the columns of samples without a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FormatKind {
     number: usize,
     role: Role,
     count: ValueCount,
     is_text: bool,
+}
+
+/// The texts of lines with the same fields. Most lines have those of the line before.
+#[derive(Default)]
+struct FormatTexts {
+    kinds: Vec<FormatKind>,
+    alleles: usize,
+    ploidy: usize,
+    /// FORMAT itself.
+    names: Vec<u8>,
+    /// The column of a sample without a record, with the tab before it.
+    missing: Vec<u8>,
+}
+
+impl FormatTexts {
+    /// Makes the texts of a line.
+    ///
+    /// # Errors
+    /// None: missing values are always allowed.
+    fn update(&mut self, fields: &[FormatField<'_>], alleles: usize, ploidy: usize) -> Result<()> {
+        let are_alike = self.kinds.iter().eq(fields.iter().map(|field| &field.kind));
+        if are_alike && (self.alleles, self.ploidy) == (alleles, ploidy) {
+            return Ok(());
+        }
+        (self.alleles, self.ploidy) = (alleles, ploidy);
+        self.kinds.clear();
+        self.names.clear();
+        self.missing.clear();
+        separate(fields, b':', &mut self.names, |field, names| names.extend_from_slice(field.name));
+        for field in fields {
+            self.missing.push(if self.kinds.is_empty() { b'\t' } else { b':' });
+            field.kind.missing(alleles, ploidy).append(b"", &mut self.missing)?;
+            self.kinds.push(field.kind);
+        }
+        Ok(())
+    }
+}
+
+impl FormatKind {
+    /// Returns the value for samples without one, in a line with so many alleles and genotypes of so many.
+    fn missing(self, alleles: usize, ploidy: usize) -> LineValue<'static> {
+        match (self.role, self.is_text, self.count) {
+            (Role::Genotype, ..) => LineValue::MissingGenotype(ploidy),
+            (_, true, ValueCount::PerAllele) => LineValue::Missing(alleles),
+            (_, true, ValueCount::PerAlternative) => LineValue::Missing(alleles.saturating_sub(1)),
+            _ => LineValue::Missing(1),
+        }
+    }
 }
 
 impl<'l> FormatFields<'l> {
@@ -49,40 +110,50 @@ impl<'l> FormatFields<'l> {
     ///
     /// # Errors
     /// Fails for malformed genotypes.
-    pub(super) fn new(files: &'l [MergedFile], line: &'l [LineRecord<'l, 'l, 'l>], alleles: usize) -> Result<Self> {
-        let (fields, numbers) = fields_of(line);
-        let mut values = vec![None; line.len().saturating_mul(fields.len())];
-        let mut numbers = numbers.into_iter();
+    pub(super) fn new(
+        files: &'l [MergedFile],
+        line: &'l [LineRecord<'l, 'l, 'l>],
+        alleles: usize,
+        buffers: &'l mut FormatBuffers,
+    ) -> Result<Self> {
+        let fields = fields_of(line, &mut buffers.numbers);
+        let FormatBuffers { numbers, values, genotypes, places, are_unchanged, texts } = &mut *buffers;
+        values.clear();
+        values.resize(line.len().saturating_mul(fields.len()), None);
+        let mut numbers = numbers.iter();
         for (own, one) in values.chunks_mut(fields.len().max(1)).zip(line) {
-            for (field, number) in one.format.iter().zip(&mut numbers) {
-                if let Some(place) = own.get_mut(number).filter(|place| place.is_none()) {
-                    *place = Some(field.values);
+            for (stored, number) in (0..one.format.len()).zip(&mut numbers) {
+                if let Some(place) = own.get_mut(*number).filter(|place| place.is_none()) {
+                    *place = Some(stored);
                 }
             }
         }
-        let (mut genotypes, mut places) = (Vec::with_capacity(2 * line.len()), Vec::with_capacity(line.len()));
+        genotypes.clear();
+        places.clear();
         let mut ploidy = 1;
         for one in line {
             let before = genotypes.len();
-            let has_genotype = read_genotype(one, &mut genotypes)?;
+            let has_genotype = read_genotype(one, genotypes)?;
             ploidy = ploidy.max(genotypes.len() - before);
             places.push(has_genotype.then_some(before..genotypes.len()));
         }
         let is_unchanged = |one: &LineRecord<'_, '_, '_>| {
             one.map.len() == alleles && one.map.iter().enumerate().all(|(own, &number)| own == number)
         };
-        let are_unchanged = line.iter().map(is_unchanged).collect();
-        Ok(FormatFields { files, line, fields, values, genotypes, places, are_unchanged, alleles, ploidy })
+        are_unchanged.clear();
+        are_unchanged.extend(line.iter().map(is_unchanged));
+        texts.update(&fields, alleles, ploidy)?;
+        Ok(FormatFields { files, line, fields, found: buffers, alleles, ploidy })
     }
 
     /// Returns the genotype of a record of the line, if it has one.
     fn genotype(&self, record: usize) -> Option<&[Allele]> {
-        self.places.get(record)?.clone().and_then(|place| self.genotypes.get(place))
+        self.found.places.get(record)?.clone().and_then(|place| self.found.genotypes.get(place))
     }
 
     /// Returns how often each allele occurs in the genotypes; `None` if no record has a genotype.
     pub(super) fn allele_counts(&self) -> Option<Vec<i64>> {
-        if self.fields.iter().all(|field| field.role != Role::Genotype) {
+        if self.fields.iter().all(|field| field.kind.role != Role::Genotype) {
             return None;
         }
         let mut counts = vec![0i64; self.alleles];
@@ -103,6 +174,19 @@ impl<'l> FormatFields<'l> {
         files.map(move |file| records.next_if(|(_, one)| std::ptr::eq(one.file, file)).map(|(record, _)| record))
     }
 
+    /// Returns the stored values of a field of a record if the line has them as they are, as most lines do.
+    fn unchanged(&self, record: usize, number: usize) -> Option<FieldValues<'l>> {
+        let field = self.fields.get(number)?;
+        let are_alike = field.kind.count == ValueCount::Other || *self.found.are_unchanged.get(record)?;
+        self.stored(record, number).filter(|_| are_alike && field.kind.role != Role::Genotype)
+    }
+
+    /// Returns the stored values of a field of a record.
+    fn stored(&self, record: usize, number: usize) -> Option<FieldValues<'l>> {
+        let place = (*self.found.values.get(record * self.fields.len() + number)?)?;
+        Some(self.line.get(record)?.format.get(place)?.values)
+    }
+
     /// Returns the value of a field of a record, or of a sample without a record.
     ///
     /// # Errors
@@ -110,19 +194,17 @@ impl<'l> FormatFields<'l> {
     fn value(&self, record: Option<usize>, number: usize) -> Result<LineValue<'_>> {
         let lost = || Error::internal("no such field of a line");
         let field = self.fields.get(number).ok_or_else(lost)?;
-        let stored = |record: usize| self.values.get(record * self.fields.len() + number).copied().flatten();
-        let Some((record, values)) = record.and_then(|record| Some((record, stored(record)?))) else {
-            return Ok(self.missing(field));
-        };
+        let stored = record.and_then(|record| Some((record, self.stored(record, number)?)));
+        let Some((record, values)) = stored else { return Ok(field.kind.missing(self.alleles, self.ploidy)) };
         let (one, genotype) = (self.line.get(record).ok_or_else(lost)?, self.genotype(record).unwrap_or_default());
-        if field.role == Role::Genotype {
+        if field.kind.role == Role::Genotype {
             return Ok(LineValue::MergedGenotype { alleles: genotype, map: one.map });
         }
-        if field.count == ValueCount::Other || self.are_unchanged.get(record) == Some(&true) {
+        if let Some(values) = self.unchanged(record, number) {
             return Ok(LineValue::Stored(values));
         }
         let placed = || {
-            if !is_complete(values, field.count, one.map.len()) {
+            if !is_complete(values, field.kind.count, one.map.len()) {
                 let reason = format!("a number of values that does not fit {} alleles", one.map.len());
                 return Err(Error::damaged(reason));
             }
@@ -131,19 +213,9 @@ impl<'l> FormatFields<'l> {
             }
             let ploidy = Some(genotype.len()).filter(|ploidy| *ploidy > 0);
             let alleles = Alleles { map: one.map, of_line: self.alleles };
-            place(values, field.count, &alleles, ploidy).map(LineValue::Placed)
+            place(values, field.kind.count, &alleles, ploidy).map(LineValue::Placed)
         };
         placed().map_err(|error| self.locate(error, record, number))
-    }
-
-    /// Returns the value of a field for samples without one.
-    fn missing(&self, field: &FormatField<'_>) -> LineValue<'static> {
-        match (field.role, field.is_text, field.count) {
-            (Role::Genotype, ..) => LineValue::MissingGenotype(self.ploidy),
-            (_, true, ValueCount::PerAllele) => LineValue::Missing(self.alleles),
-            (_, true, ValueCount::PerAlternative) => LineValue::Missing(self.alleles.saturating_sub(1)),
-            _ => LineValue::Missing(1),
-        }
     }
 
     /// Adds the field and the sample of a record to an error, and its place.
@@ -170,20 +242,18 @@ impl SampleFields for FormatFields<'_> {
             self.columns().for_each(|_| out.extend_from_slice(b"\t."));
             return Ok(());
         }
-        separate(&self.fields, b':', out, |field, out| out.extend_from_slice(field.name));
-        let mut missing = Vec::with_capacity(BYTES_OF_A_MISSING_FIELD * self.fields.len());
-        for (number, field) in self.fields.iter().enumerate() {
-            missing.push(if number > 0 { b':' } else { b'\t' });
-            self.missing(field).append(b"", &mut missing)?;
-        }
+        out.extend_from_slice(&self.found.texts.names);
         for record in self.columns() {
             let Some(own) = record else {
-                out.extend_from_slice(&missing);
+                out.extend_from_slice(&self.found.texts.missing);
                 continue;
             };
             for number in 0..self.fields.len() {
                 out.push(if number > 0 { b':' } else { b'\t' });
-                let appended = self.value(record, number)?.append(b":", out);
+                let appended = match self.unchanged(own, number) {
+                    Some(values) => values.append(b":", out),
+                    None => self.value(record, number)?.append(b":", out),
+                };
                 if !appended.map_err(|error| self.locate(error, own, number))? {
                     out.extend_from_slice(MISSING);
                 }
@@ -193,14 +263,15 @@ impl SampleFields for FormatFields<'_> {
     }
 }
 
-/// Returns the fields of the records of a line, `GT` first, and the number of the field for each value of the records.
-fn fields_of<'l>(line: &[LineRecord<'l, 'l, 'l>]) -> (Vec<FormatField<'l>>, Vec<usize>) {
+/// Returns the fields of the records of a line, `GT` first, and sets the number of the field for each value of the
+/// records.
+fn fields_of<'l>(line: &[LineRecord<'l, 'l, 'l>], numbers: &mut Vec<usize>) -> Vec<FormatField<'l>> {
     let mut fields: Vec<FormatField<'l>> = Vec::with_capacity(line.first().map_or(0, |one| one.format.len()));
-    let mut numbers = Vec::with_capacity(line.iter().map(|one| one.format.len()).sum());
+    numbers.clear();
     for one in line {
         for (place, field) in one.format.iter().enumerate() {
             // Most records have the same fields in the same places.
-            let is_same = |known: &FormatField<'_>| known.number == field.known.number;
+            let is_same = |known: &FormatField<'_>| known.kind.number == field.known.number;
             let number = match fields.get(place) {
                 Some(known) if is_same(known) => place,
                 _ => fields.iter().position(is_same).unwrap_or(fields.len()),
@@ -209,22 +280,25 @@ fn fields_of<'l>(line: &[LineRecord<'l, 'l, 'l>]) -> (Vec<FormatField<'l>>, Vec<
                 None => {
                     let is_text = matches!(field.values, FieldValues::Text(_));
                     let FieldDefinitions { number, role, own, .. } = field.known;
-                    fields.push(FormatField { name: field.name, number, role, count: own.count, is_text });
+                    let kind = FormatKind { number, role, count: own.count, is_text };
+                    fields.push(FormatField { name: field.name, kind });
                 }
                 // The first definition whose number of values depends on alleles takes precedence.
-                Some(known) if known.count == ValueCount::Other => known.count = field.known.own.count,
+                Some(FormatField { kind: FormatKind { count, .. }, .. }) if *count == ValueCount::Other => {
+                    *count = field.known.own.count;
+                }
                 Some(_) => {}
             }
             numbers.push(number);
         }
     }
-    if let Some(genotype) = fields.iter().position(|field| field.role == Role::Genotype) {
+    if let Some(genotype) = fields.iter().position(|field| field.kind.role == Role::Genotype) {
         fields[..=genotype].rotate_right(1);
         for number in numbers.iter_mut().filter(|number| **number <= genotype) {
             *number = if *number == genotype { 0 } else { *number + 1 };
         }
     }
-    (fields, numbers)
+    fields
 }
 
 fn field_of(one: &LineRecord<'_, '_, '_>, fields: &[FormatField<'_>], number: usize) -> String {

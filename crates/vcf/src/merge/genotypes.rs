@@ -165,7 +165,25 @@ impl<'a> Placed<'a> {
     }
 
     /// Merges the values of another record: its numbers replace those of earlier records, its texts do not.
-    pub(super) fn unite(&mut self, other: Placed<'a>) {
+    ///
+    /// # Errors
+    /// As for [`place`].
+    pub(super) fn add(&mut self, values: FieldValues<'a>, count: ValueCount, alleles: &Alleles<'_>) -> Result<()> {
+        match (&mut *self, values.each_number()) {
+            // Most records have all alleles of their line, in the same order.
+            (Placed::Numbers { numbers, is_float }, Some(others))
+                if *is_float == matches!(values, FieldValues::Floats(_))
+                    && is_in_place(count, alleles, None, others.clone().count())
+                    && numbers.len() >= others.clone().count() =>
+            {
+                numbers.iter_mut().zip(others).for_each(|(number, other)| *number = other.or(*number));
+            }
+            _ => self.unite(place(values, count, alleles, None)?),
+        }
+        Ok(())
+    }
+
+    fn unite(&mut self, other: Placed<'a>) {
         match (self, other) {
             (Placed::Numbers { numbers, is_float }, Placed::Numbers { numbers: others, is_float: other_float })
                 if *is_float == other_float =>

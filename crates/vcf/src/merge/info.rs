@@ -65,10 +65,9 @@ impl<'a> MergedInfo<'a> {
             return Ok(());
         }
         if definition.count != ValueCount::Other && !matches!(values, FieldValues::Flag) {
-            let placed = place(values, definition.count, alleles, None)?;
             match self.placed.iter_mut().find(|(known, _)| known.number == number) {
-                Some((_, known)) => known.unite(placed),
-                None => self.placed.push((name, placed)),
+                Some((_, known)) => known.add(values, definition.count, alleles)?,
+                None => self.placed.push((name, place(values, definition.count, alleles, None)?)),
             }
             return Ok(());
         }

@@ -27,8 +27,8 @@ use super::fields::MISSING_FLOAT;
 use super::known_names::KnownNames;
 use super::line::{InfoField, Line, LineValue, MISSING, SampleFields};
 use super::record::END;
-use super::{Header, Record};
-use format::FormatFields;
+use super::{Header, Record, emptied};
+use format::{FormatBuffers, FormatFields};
 use genotypes::Alleles;
 pub use groups::LineRule;
 use groups::{Candidate, GroupedRecord, LineGroup};
@@ -44,6 +44,8 @@ pub struct Merger {
     definitions: Vec<usize>,
     /// The merged header.
     header: Header,
+    /// Whether it defines the number of alleles in genotypes, and the count of each alternative allele.
+    counts_alleles: [bool; 2],
     columns: usize,
 }
 
@@ -56,15 +58,25 @@ pub struct FileRecord<'a> {
     pub record: Record<'a>,
 }
 
-/// Makes lines of records. Memory: a copy of the names of the fields of a record, for each different header.
+/// Makes lines of records. Memory: a copy of the names of the fields of a record, for each different header; and what
+/// the largest line took.
 pub struct MergedLines<'m> {
     merger: &'m Merger,
     /// The INFO and the FORMAT fields of a record, for each number of definitions.
     known: Vec<[KnownNames<FieldDefinitions>; 2]>,
     names: FieldNumbers,
-    /// The number of fields of the last record.
-    fields: usize,
     filters: Option<LineFilters<'m>>,
+    buffers: LineBuffers,
+}
+
+/// Empty lists whose memory each line takes and gives back: thousands of bytes, which an allocator would join and split
+/// for each line.
+#[derive(Default)]
+struct LineBuffers {
+    fields: Vec<KnownField<'static>>,
+    ends: Vec<[usize; 2]>,
+    line: Vec<LineRecord<'static, 'static, 'static>>,
+    format: FormatBuffers,
 }
 
 /// The filters of a line whose records have the same ones.
@@ -92,7 +104,8 @@ impl Merger {
         let columns = names.len();
         let header = Header::merged(files.iter().map(|file| &*file.header))?;
         let definitions = numbers_of_definitions(&files);
-        Ok(Merger { files, rule, definitions, header, columns })
+        let counts_alleles = [ALLELE_NUMBER, ALLELE_COUNT].map(|name| header.defines_info(name));
+        Ok(Merger { files, rule, definitions, header, counts_alleles, columns })
     }
 
     /// Returns the merged header.
@@ -121,7 +134,13 @@ impl Merger {
 
     /// Prepares to make lines.
     pub fn lines(&self) -> MergedLines<'_> {
-        MergedLines { merger: self, known: Vec::new(), names: FieldNumbers::new(), fields: 0, filters: None }
+        MergedLines {
+            merger: self,
+            known: Vec::new(),
+            names: FieldNumbers::new(),
+            filters: None,
+            buffers: LineBuffers::default(),
+        }
     }
 
     /// Returns the lines of the records at one position, ordered by file.
@@ -179,12 +198,11 @@ impl Merger {
         }
         let mut last = Vec::new();
         if let Some(counts) = fields.allele_counts() {
-            if self.header.defines_info(ALLELE_NUMBER) {
+            let [has_number, has_counts] = self.counts_alleles;
+            if has_number {
                 last.push((ALLELE_NUMBER, LineValue::Integers(vec![counts.iter().sum()])));
             }
-            if self.header.defines_info(ALLELE_COUNT)
-                && let Some(others) = counts.get(1..).filter(|others| !others.is_empty())
-            {
+            if has_counts && let Some(others) = counts.get(1..).filter(|others| !others.is_empty()) {
                 last.push((ALLELE_COUNT, LineValue::Integers(others.to_vec())));
             }
         }
@@ -204,13 +222,14 @@ impl<'m> MergedLines<'m> {
         mut visit: impl FnMut(&Line<'_>) -> Result<()>,
     ) -> Result<()> {
         for group in self.merger.groups(records)? {
-            let mut fields = Vec::with_capacity(group.members.len().saturating_mul(self.fields));
-            let mut ends = Vec::with_capacity(group.members.len());
+            let buffers = std::mem::take(&mut self.buffers);
+            let (mut fields, mut ends, mut line) = (emptied(buffers.fields), buffers.ends, emptied(buffers.line));
+            ends.clear();
             for member in &group.members {
                 ends.push(self.add_fields(record_of(records, member)?, &mut fields)?);
             }
-            let (mut line, mut start) = (Vec::with_capacity(group.members.len()), 0);
-            for (member, [info_end, end]) in group.members.iter().zip(ends) {
+            let mut start = 0;
+            for (member, &[info_end, end]) in group.members.iter().zip(&ends) {
                 let FileRecord { file, record } = record_of(records, member)?;
                 line.push(LineRecord {
                     file: self.merger.file(*file)?,
@@ -219,19 +238,26 @@ impl<'m> MergedLines<'m> {
                     info: fields.get(start..info_end).unwrap_or_default(),
                     format: fields.get(info_end..end).unwrap_or_default(),
                 });
-                self.fields = end - start;
                 start = end;
             }
-            visit(&self.line(&line, &group)?)?;
+            let mut format = buffers.format;
+            visit(&self.line(&line, &group, &mut format)?)?;
+            let line = emptied(line);
+            self.buffers = LineBuffers { fields: emptied(fields), ends, line, format };
         }
         Ok(())
     }
 
-    fn line<'l>(&mut self, line: &'l [LineRecord<'l, 'l, 'm>], group: &'l LineGroup<'l>) -> Result<Line<'l>> {
+    fn line<'l>(
+        &mut self,
+        line: &'l [LineRecord<'l, 'l, 'm>],
+        group: &'l LineGroup<'l>,
+        format: &'l mut FormatBuffers,
+    ) -> Result<Line<'l>> {
         let first = line.first().ok_or_else(|| Error::internal("a line of no record"))?;
         first.record.check_contig()?;
         let (ids, filters) = (ids(line)?, self.filters(line)?);
-        let fields = FormatFields::new(&self.merger.files, line, group.alleles.len())?;
+        let fields = FormatFields::new(&self.merger.files, line, group.alleles.len(), format)?;
         let info = self.merger.info_fields(line, &fields, group.alleles.len())?;
         let samples = (self.merger.columns > 0).then(|| Box::new(fields) as Box<dyn SampleFields + 'l>);
         Ok(Line {
