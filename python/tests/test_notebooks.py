@@ -86,6 +86,86 @@ def test_names_and_values_are_no_markup(table):
     assert "<i>0" in page_of(array)[1] and "<key>" in page_of(array)[1] and "id & co" in page_of(array)[1]
 
 
+def test_colours_are_those_of_the_page_or_mix_with_them(table, demo):
+    """Pages are light or dark, and each program that shows them names its colours otherwise."""
+    for shown in (tilefs.open(demo), tilefs.open(demo)["temp"], tilefs.open(demo).schema, tilefs.open(table), tilefs.open(table).read()):
+        page = shown._repr_html_()
+        found = re.findall(r"(?:color|background|fill|stroke|border(?:-[a-z]+)?):([^;}\"]+)", page)
+        mixed = [float(one) for one in re.findall(r"rgba\([0-9, ]+,([0-9.]+)\)", " ".join(found))]
+        assert mixed and max(mixed) < 1 and "var(" not in page
+        others = {re.sub(r"rgba\(.*?\)", "", one).split("!")[0].strip() for one in found}
+        assert others <= {"", "inherit", "none", "currentColor", "1px solid", "collapse"}, others
+
+
+def test_columns_of_numbers_end_at_the_right(table):
+    rows = tilefs.open(table).read()
+    page, _ = page_of(rows)
+    cells = [(tag, attributes.get("class")) for tag, attributes in page.tags if tag in ("th", "td")]
+    assert cells[:6] == [("th", "tilefs-number"), ("th", None), ("th", "tilefs-number"), ("td", "tilefs-number"), ("td", None), ("td", "tilefs-number")]
+    head, first, *_ = repr(rows).splitlines()[1:]
+    assert head.index("id & co") + len("id & co") == first.index("0") + 1 and head.endswith(" n") and first.endswith(" 0")
+
+
+def test_names_and_texts_move_no_cursor_and_turn_no_text(tmp_path):
+    path, name = str(tmp_path / "array"), "a\x1b[31m\u202eb"
+    attrs = [tiledb.Attr(name, dtype=np.int32), tiledb.Attr("", dtype=np.int32), tiledb.Attr("text", dtype=str, var=True)]
+    dim = tiledb.Dim("id", domain=(0, 9), tile=10, dtype=np.int64)
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(dim), attrs, sparse=True))
+    with tiledb.open(path, "w") as array:
+        array[[1]] = {name: np.int32([2]), "": np.int32([3]), "text": np.array(["one\ntwo" + 90 * "x"], dtype=object)}
+    array = tilefs.open(path)
+    for shown in (array, array.schema, array.read(), array.attr(0)):
+        for text in (repr(shown), page_of(shown)[1]):
+            assert "\x1b" not in text and "\u202e" not in text and "\\x1b[31m" in text
+    # An attribute without a name is shown, too.
+    assert "(anonymous)" in repr(array) and "(anonymous)" in page_of(array)[1] and "first rows" in page_of(array)[1]
+    assert "one\\ntwoxxx" in repr(array.read()) and "xxx…" in repr(array.read())
+
+
+def test_lines_of_rows_are_not_wider_than_a_terminal(tmp_path):
+    path = str(tmp_path / "array")
+    attrs = [tiledb.Attr(f"measurement {number}", dtype=np.float64) for number in range(40)]
+    dim = tiledb.Dim("id", domain=(0, 9), tile=10, dtype=np.int64)
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(dim), attrs, sparse=True))
+    with tiledb.open(path, "w") as array:
+        array[[1]] = {attr.name: np.float64([1 / 3]) for attr in attrs}
+    _, head, first, more = repr(tilefs.open(path).read()).splitlines()
+    assert 90 < len(head) <= 122 and len(first) == len(head) and more == f"  and {40 - head.count('measurement')} columns more"
+
+
+def test_times_are_shown_without_what_they_do_not_tell(tmp_path):
+    path = str(tmp_path / "array")
+    ends = (np.datetime64("2020-01-01", "ns"), np.datetime64("2030-01-01", "ns"))
+    dim = tiledb.Dim("time", domain=ends, tile=np.timedelta64(30, "D").astype("m8[ns]"), dtype="datetime64[ns]")
+    attrs = [tiledb.Attr("day", dtype="datetime64[s]"), tiledb.Attr("far", dtype="datetime64[s]")]
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(dim), attrs, sparse=True))
+    with tiledb.open(path, "w") as array:
+        times = np.datetime64("2024-03-01T12:00:00", "ns") + np.array([0, 500_000_000]).astype("m8[ns]")
+        far = np.array(["300000-01-01T00:00:01", "2000-01-01T00:00:00"], dtype="M8[s]")
+        array[times] = {"day": np.array(["2024-03-01", "2024-03-02"], dtype="M8[s]"), "far": far}
+    array = tilefs.open(path)
+    assert "2020-01-01 to 2030-01-01  tiles of 30 days" in repr(array.schema)
+    page, text = page_of(array)
+    # The drawing does not count nanoseconds.
+    assert "tiles of 30 days" in text and "time:" not in text and "\u202f" not in text
+    assert [line.split("  ") for line in repr(array.read()).splitlines()[2:]] == [
+        ["", "2024-03-01 12:00:00.0", "2024-03-01", "300000-01-01 00:00:01"],
+        ["", "2024-03-01 12:00:00.5", "2024-03-02", "2000-01-01 00:00:00"],
+    ]
+
+
+def test_cells_of_several_values_are_shown_without_a_picture(tmp_path):
+    path = str(tmp_path / "array")
+    dims = [tiledb.Dim(name, domain=(0, 3), tile=2, dtype=np.int32) for name in "yx"]
+    kind = np.dtype([("", np.float32)] * 3)
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr("a", dtype=kind)]))
+    with tiledb.open(path, "w") as array:
+        array[:] = np.ones((4, 4), dtype=kind)
+    for shown in (tilefs.open(path), tilefs.open(path)["a"]):
+        page, text = page_of(shown)
+        assert "float32 × 3" in text and not [tag for tag, _ in page.tags if tag == "img"]
+
+
 def test_first_rows_are_shown(table):
     array = tilefs.open(table)
     assert "<i>4" in repr(array.read()) and "<i>5 " not in repr(array.read())

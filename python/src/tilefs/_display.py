@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import functools
 import html
+import itertools
 import math
-from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
-from . import _pictures
+from . import _pictures, _wording
 from ._errors import Error
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from ._arrays import Array, Group
     from ._attributes import Attribute
     from ._rows import Rows
@@ -36,17 +39,21 @@ _MOST_MERGED, _MOST_DECODED = 1 << 18, 16 << 20
 #: The bytes that a value of variable size is expected to have.
 _USUAL_TEXT = 32
 
-#: The longest text of one value.
-_MOST_LETTERS = 60
+#: The longest line of the first rows in a terminal, and a text that the page may cut, in letters.
+_WIDEST, _LONG = 120, 40
 
+# Colours are inherited from the page, or mix with what is behind them: there are as many names for the colours of themes as
+# there are programs, and pages with widgets of Jupyter define some of these although their theme is another.
 _STYLE = """
-.tilefs{font-size:13px;line-height:1.45;color:var(--jp-ui-font-color0,inherit)}
+.tilefs{font-size:13px;line-height:1.45;color:inherit}
 .tilefs .tilefs-head{font-weight:600;margin-bottom:4px}
 .tilefs .tilefs-faint{opacity:.68}
 .tilefs .tilefs-side{display:flex;gap:4px 28px;align-items:flex-start;flex-wrap:wrap}
-.tilefs table{border-collapse:collapse;margin:2px 0 6px 0;border:none;font-size:12px}
+.tilefs table{width:auto;border-collapse:collapse;margin:2px 0 6px 0;border:none;font-size:12px}
 .tilefs table th,.tilefs table td{text-align:left!important;padding:2px 10px 2px 0;border:none;background:none;vertical-align:top;
-white-space:nowrap;color:inherit}
+white-space:nowrap;color:inherit;max-width:32em;overflow:hidden;text-overflow:ellipsis}
+.tilefs table .tilefs-number{text-align:right!important;font-variant-numeric:tabular-nums}
+.tilefs thead{background:none}
 .tilefs div:has(>table){overflow-x:auto}
 .tilefs thead th{border-bottom:1px solid rgba(128,128,128,.5)}
 .tilefs tbody tr{background:none}
@@ -88,7 +95,7 @@ def _page(make: Callable[[Any], str]) -> Callable[[Any], Optional[str]]:
 def array_text(array: "Array") -> str:
     """Returns the text of an array: its axes and tiles, its attributes, and how large it is."""
     head = f"<tilefs.Array {array.uri!r}: {_kind(array)} ({_axes(array)})>"
-    fields = [(name, str(_type(one)), _filters(one)) for name, one in _some(array.attributes.items())]
+    fields = [(_wording.name(name), _type(one), _filters(one)) for name, one in _some(array.attributes.items())]
     return "\n".join([head, *_columns(fields), *_rest(len(array.attributes)), f"  {_size(array, is_short=True)}"])
 
 
@@ -106,7 +113,7 @@ def schema_text(schema: "Schema") -> str:
     array = schema._array
     lines = [f"<tilefs.Schema of {array.uri!r}: {'sparse' if schema.sparse else 'dense'}, format version {schema.version}>"]
     lines += ["  dimensions:", *_columns([_dimension(one) for one in array.dimensions], 4)]
-    fields = [(name, str(_type(one)), _filters(one)) for name, one in _some(array.attributes.items())]
+    fields = [(_wording.name(name), _type(one), _filters(one)) for name, one in _some(array.attributes.items())]
     lines += ["  attributes:", *_columns(fields, 4), *_rest(len(array.attributes))]
     return "\n".join([*lines, *(f"  {name}: {value}" for name, value in _orders(schema))])
 
@@ -116,18 +123,26 @@ def group_text(group: "Group") -> str:
     """Returns the text of a group: its members and their types."""
     members = group.members
     lines = _columns([(name, kind or "array or group") for name, kind, _ in members[:_MOST_LINES]])
-    return "\n".join([f"<tilefs.Group {group.uri!r}: {_counted(len(members), 'member')}>", *lines, *_rest(len(members))])
+    return "\n".join([f"<tilefs.Group {group.uri!r}: {_wording.counted(len(members), 'member')}>", *lines, *_rest(len(members))])
 
 
 @_text
 def rows_text(rows: "Rows") -> str:
     """Returns the text of rows: their number and columns, and the first ones."""
     names = _column_names(rows)
-    lines = [f"<tilefs.Rows of {rows._array.uri!r}: {_row_count(rows)}, {_counted(len(names), 'column')}>"]
+    lines = [f"<tilefs.Rows of {rows._array.uri!r}: {_row_count(rows)}, {_wording.counted(len(names), 'column')}>"]
     found = _or_reason(lambda: _first_rows(rows))
     if isinstance(found, str):
-        return "\n".join([*lines, f"  {', '.join(names[:_MOST_LINES])}", f"  {found}"])
-    return "\n".join([*lines, *_columns([tuple(found), *zip(*found.values())])])
+        return "\n".join([*lines, f"  {_wording.plain(', '.join(names[:_MOST_LINES]))}", f"  {found}"])
+    columns, numbers = _cells(found), _numbers(found)
+    # As many columns as fit a line, but at least one.
+    widths = [2 + max(map(len, (_wording.value(name), *cells))) for name, cells in columns.items()]
+    fit = max(1, sum(total <= _WIDEST for total in itertools.accumulate(widths)))
+    shown = dict(list(columns.items())[:fit])
+    table = [tuple(map(_wording.value, shown)), *zip(*shown.values())]
+    right = [number for number, name in enumerate(shown) if name in numbers]
+    more = len(names) - len(shown)
+    return "\n".join([*lines, *_columns(table, right=right), *([f"  and {_wording.counted(more, 'column')} more"] if more else [])])
 
 
 @_page
@@ -135,13 +150,12 @@ def array_page(array: "Array") -> str:
     """Returns an array for a notebook."""
     parts = [_head("tilefs.Array", array.uri), _faint(f"{_kind(array)} array: {_size(array)}")]
     dimensions = [_dimension(one) for one in array.dimensions]
-    attributes = [(name, _type(one), _filters(one)) for name, one in _some(array.attributes.items())]
+    attributes = [(_wording.name(name), _type(one), _filters(one)) for name, one in _some(array.attributes.items())]
     left = _table(("dimension", "type", "domain", "tiles"), dimensions)
     left += _table(("attribute", "type", "filters"), attributes) + "".join(map(_faint, _rest(len(array.attributes))))
     parts.append(f'<div class="tilefs-side"><div>{left}</div><div>{_tiles(array)}</div>{_raster(array)}</div>')
     if array.is_sparse:
-        rows = array.read(columns=_first_columns(array))
-        parts.append(f"<details open><summary>first rows</summary>{_first_rows_page(rows)}</details>")
+        parts.append(f"<details open><summary>first rows</summary>{_first_rows_page(array.read())}</details>")
     return "".join([*parts, _fragments(array), _metadata(array.metadata)])
 
 
@@ -149,15 +163,15 @@ def array_page(array: "Array") -> str:
 def attribute_page(attribute: "Attribute") -> str:
     """Returns an attribute for a notebook."""
     array = attribute._array
-    facts = [("type", _type(attribute)), ("filters", _filters(attribute) or "none"), ("fill", _shown(attribute.fill))]
+    facts = [("type", _type(attribute)), ("filters", _filters(attribute) or "none"), ("fill", _wording.value(attribute.fill))]
     if not array.is_sparse:
-        facts.insert(1, ("shape", " × ".join(map(_number, attribute.shape))))
+        facts.insert(1, ("shape", " × ".join(map(_wording.number, attribute.shape))))
         size = _decoded_per_cell([attribute])[0]
         if size:
-            facts.append(("decoded", _bytes(size * math.prod(array.shape))))
+            facts.append(("decoded", _wording.size(size * math.prod(array.shape))))
     left = f"<div>{_table((), facts)}</div><div>{_tiles(array)}</div>"
     picture = _or_reason(lambda: _picture_of(attribute))
-    return f'{_head(f"tilefs.Attribute {attribute.name}", array.uri)}<div class="tilefs-side">{left}{picture}</div>'
+    return f'{_head(f"tilefs.Attribute {_wording.name(attribute.name)}", array.uri)}<div class="tilefs-side">{left}{picture}</div>'
 
 
 @_page
@@ -165,7 +179,8 @@ def schema_page(schema: "Schema") -> str:
     """Returns a schema for a notebook."""
     array = schema._array
     attributes = [
-        (name, _type(one), "yes" if one.nullable else "", _shown(one.fill), _filters(one)) for name, one in _some(array.attributes.items())
+        (_wording.name(name), _type(one), "yes" if one.nullable else "", _wording.value(one.fill), _filters(one))
+        for name, one in _some(array.attributes.items())
     ]
     tables = _table(("dimension", "type", "domain", "tiles", "filters"), [(*_dimension(one), _filters(one)) for one in array.dimensions])
     tables += _table(("attribute", "type", "null", "fill", "filters"), attributes) + "".join(map(_faint, _rest(len(array.attributes))))
@@ -180,36 +195,51 @@ def group_page(group: "Group") -> str:
     members = group.members
     table = _table(("member", "kind", "address"), [(name, kind or "array or group", uri) for name, kind, uri in members[:_MOST_LINES]])
     rest = "".join(map(_faint, _rest(len(members))))
-    return f"{_head('tilefs.Group', group.uri)}{_faint(_counted(len(members), 'member'))}{table}{rest}{_metadata(group.metadata)}"
+    return f"{_head('tilefs.Group', group.uri)}{_faint(_wording.counted(len(members), 'member'))}{table}{rest}{_metadata(group.metadata)}"
 
 
 @_page
 def rows_page(rows: "Rows") -> str:
     """Returns rows for a notebook."""
-    facts = f"{_row_count(rows)}, {_counted(len(_column_names(rows)), 'column')}"
+    facts = f"{_row_count(rows)}, {_wording.counted(len(_column_names(rows)), 'column')}"
     return _head("tilefs.Rows", rows._array.uri) + _faint(facts) + _first_rows_page(rows)
 
 
 def _head(kind: str, uri: str) -> str:
     name = uri.rstrip("/").rsplit("/", 1)[-1]
-    return f'<div class="tilefs-head" title="{html.escape(uri)}">{html.escape(kind)} <span class="tilefs-faint">{html.escape(name)}</span></div>'
+    return f'<div class="tilefs-head" title="{_escaped(uri)}">{_escaped(kind)} <span class="tilefs-faint">{_escaped(name)}</span></div>'
 
 
 def _faint(text: str) -> str:
-    return f'<div class="tilefs-faint">{html.escape(text.strip())}</div>'
+    return f'<div class="tilefs-faint">{_escaped(text.strip())}</div>'
 
 
-def _table(names: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
-    """Returns a table; without names, the first column has them."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(str(one))}</td>' for one in line)}</tr>" for line in lines)
-    return f"<table>{f'<thead><tr>{head}</tr></thead>' if names else ''}<tbody>{body}</tbody></table>"
+def _escaped(text: str) -> str:
+    return html.escape(_wording.plain(text))
 
 
-def _columns(lines: Sequence[Sequence[str]], indent: int = 2) -> List[str]:
-    """Returns lines whose columns are aligned."""
-    widths = [max(map(len, column)) for column in zip(*lines)] if lines else []
-    return [(" " * indent + "  ".join(one.ljust(width) for one, width in zip(line, widths))).rstrip() for line in lines]
+def _table(names: Sequence[str], lines: Iterable[Sequence[Any]], numbers: Collection[str] = ()) -> str:
+    """Returns a table; without names, the first column has them. Columns of numbers end at the right."""
+
+    def cell(tag: str, text: str, column: int) -> str:
+        kind = ' class="tilefs-number"' if column < len(names) and names[column] in numbers else ""
+        # A long text is cut by the page, and shown as a whole under the pointer.
+        title = f' title="{_escaped(text)}"' if len(text) > _LONG else ""
+        return f"<{tag}{kind}{title}>{_escaped(text)}</{tag}>"
+
+    def row(tag: str, texts: Iterable[Any]) -> str:
+        return f"<tr>{''.join(cell(tag, str(text), column) for column, text in enumerate(texts))}</tr>"
+
+    head = f"<thead>{row('th', names)}</thead>" if names else ""
+    return f"<table>{head}<tbody>{''.join(row('td', line) for line in lines)}</tbody></table>"
+
+
+def _columns(lines: Sequence[Sequence[str]], indent: int = 2, right: Collection[int] = ()) -> List[str]:
+    """Returns lines whose columns are aligned, those with these numbers at the right."""
+    texts = [[_wording.plain(one) for one in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*texts)]
+    aligned = [[one.rjust(width) if number in right else one.ljust(width) for number, (one, width) in enumerate(zip(line, widths))] for line in texts]
+    return [(" " * indent + "  ".join(line)).rstrip() for line in aligned]
 
 
 def _some(items: Iterable[Tuple[str, Any]]) -> List[Tuple[str, Any]]:
@@ -226,8 +256,8 @@ def _kind(array: "Array") -> str:
 
 def _axes(array: "Array") -> str:
     if array.is_sparse:
-        return ", ".join(one.name for one in array.dimensions)
-    return ", ".join(f"{one.name}: {size}" for one, size in zip(array.dimensions, array.shape))
+        return _wording.plain(", ".join(one.name for one in array.dimensions))
+    return _wording.plain(", ".join(f"{one.name}: {size}" for one, size in zip(array.dimensions, array.shape)))
 
 
 def _type(attribute: "Attribute") -> str:
@@ -248,38 +278,38 @@ def _filters(field: "Attribute | Dimension") -> str:
 def _dimension(dimension: "Dimension") -> Tuple[str, str, str, str]:
     domain, tile = dimension.domain, dimension.tile
     kind = dimension.datatype if dimension.dtype == object else str(dimension.dtype)
-    ends = "" if domain is None else f"{domain[0]} to {domain[1]}"
-    return dimension.name, kind, ends, "" if tile is None else f"tiles of {tile}"
+    ends = "" if domain is None else " to ".join(_wording.coordinates(domain))
+    return dimension.name, kind, ends, "" if tile is None else f"tiles of {_wording.length(tile)}"
 
 
 def _orders(schema: "Schema") -> List[Tuple[str, str]]:
     found = [("cell order", schema.cell_order), ("tile order", schema.tile_order)]
     if schema.sparse:
-        found += [("capacity", _number(schema.capacity or 0)), ("duplicates", "allowed" if schema.allows_duplicates else "none")]
+        found += [("capacity", _wording.number(schema.capacity or 0)), ("duplicates", "allowed" if schema.allows_duplicates else "none")]
     return found
 
 
 def _size(array: "Array", is_short: bool = False) -> str:
     """Returns how many fragments an array has, and how large these and their cells are, as far as footers tell."""
     count = int(array.schema.get("fragments") or 0)
-    parts = [_counted(count, "fragment")]
+    parts = [_wording.counted(count, "fragment")]
     if count > _MOST_FRAGMENTS:
         return parts[0]
     found = _or_reason(lambda: array._opened.fragments())
     if isinstance(found, str):
         return f"{parts[0]}; {found}"
-    parts.append(f"{_bytes(sum(one[6] for one in found))} stored")
+    parts.append(f"{_wording.size(sum(one[6] for one in found))} stored")
     if array.is_sparse:
         cells = sum(one[4] for one in found)
-        parts.insert(0, f"{_number(cells)} cells")
+        parts.insert(0, f"{_wording.number(cells)} cells")
     else:
         cells = math.prod(array.shape)
-        parts.insert(0, " × ".join(map(_number, array.shape)) + " cells")
+        parts.insert(0, " × ".join(map(_wording.number, array.shape)) + " cells")
     size, is_whole = _decoded_per_cell(array.attributes.values())
     if array.is_sparse:
         size += sum(one.dtype.itemsize for one in array.dimensions if one.dtype != object)
         is_whole = is_whole and all(one.dtype != object for one in array.dimensions)
-    parts.append(f"{_bytes(cells * size)} decoded" + ("" if is_whole else ", without values of variable size"))
+    parts.append(f"{_wording.size(cells * size)} decoded" + ("" if is_whole else ", without values of variable size"))
     return ", ".join(parts[1:] if is_short and not array.is_sparse else parts)
 
 
@@ -303,7 +333,9 @@ def _tiles(array: "Array") -> str:
         low, high = (int(end.astype("int64")) if one.dtype.kind in "mM" else int(end) for end in one.domain)
         extent = one._extent_in_cells
         cuts: Sequence[int] = range(extent - one._cells_before, high - low + 1, extent) if extent else ()
-        axes.append(_pictures.DrawnAxis(one.name, high - low + 1, cuts))
+        # Nobody counts the instants of a table.
+        is_counted = not array.is_sparse or one.dtype.kind not in "mM"
+        axes.append(_pictures.DrawnAxis(one.name, high - low + 1, cuts, is_counted))
     return _pictures.tiles(axes)
 
 
@@ -322,8 +354,8 @@ def _picture_of(attribute: "Attribute") -> str:
     found = _pictures.picture(attribute)
     if found is None:
         return ""
-    ends = "" if found.range is None else f", {_shown(found.range[0])} to {_shown(found.range[1])}"
-    caption = html.escape(f"{attribute.name}{found.cells}{ends}")
+    ends = "" if found.range is None else f", {_wording.value(found.range[0])} to {_wording.value(found.range[1])}"
+    caption = _escaped(f"{attribute.name}{found.cells}{ends}")
     return f"<figure>{found.drawn()}<figcaption>{caption}</figcaption></figure>"
 
 
@@ -334,14 +366,17 @@ def _fragments(array: "Array") -> str:
     found = _or_reason(lambda: array._opened.fragments())
     if isinstance(found, str):
         return _faint(found)
-    lines = [(_time(times[1]), _number(cells), _bytes(size)) for _, times, _, _, cells, _, size in reversed(found[-_MOST_LINES:])]
-    table = _table(("written", "cells", "stored"), lines) + "".join(map(_faint, _rest(count)))
-    return f"<details><summary>{_counted(count, 'fragment')}</summary>{table}</details>"
+    lines = [
+        (_wording.time(times[1]), _wording.number(cells), _wording.size(size))
+        for _, times, _, _, cells, _, size in reversed(found[-_MOST_LINES:])
+    ]
+    table = _table(("written", "cells", "stored"), lines, ("cells", "stored")) + "".join(map(_faint, _rest(count)))
+    return f"<details><summary>{_wording.counted(count, 'fragment')}</summary>{table}</details>"
 
 
 def _metadata(metadata: Any) -> str:
     def lines() -> List[Tuple[str, str]]:
-        return [(key, _shown(metadata[key])) for key in list(metadata)[:_MOST_LINES]]
+        return [(key, _wording.value(metadata[key])) for key in list(metadata)[:_MOST_LINES]]
 
     found = _or_reason(lines)
     if isinstance(found, str):
@@ -353,21 +388,20 @@ def _metadata(metadata: Any) -> str:
 
 
 def _column_names(rows: "Rows") -> List[str]:
+    """Returns the names of columns as tables have them, which give one to a field without a name."""
     array = rows._array
-    return list(rows._columns or [*(one.name for one in array.dimensions), *array.attributes])
-
-
-def _first_columns(array: "Array") -> List[str]:
-    return [*(one.name for one in array.dimensions), *array.attributes][:_COLUMNS]
+    names = list(rows._columns or [*(one.name for one in array.dimensions), *array.attributes])
+    stored = _or_reason(array._columns_of_tables) if "" in names else ""
+    return names if isinstance(stored, str) else [stored.get(name, name) for name in names]
 
 
 def _row_count(rows: "Rows") -> str:
     most, is_exact = rows._rows.known_count()
-    return ("" if is_exact else "at most ") + _counted(most, "row")
+    return ("" if is_exact else "at most ") + _wording.counted(most, "row")
 
 
-def _first_rows(rows: "Rows") -> "Any":
-    """Returns the first rows by column, or the reason why these would take long to read."""
+def _first_rows(rows: "Rows") -> "pyarrow.Table | str":
+    """Returns the first rows, or the reason why these would take long to read."""
     array, names = rows._array, _column_names(rows)[:_COLUMNS]
     most, is_exact = rows._rows.known_count()
     if most > _MOST_MERGED and (not is_exact or rows._order == "row"):
@@ -375,24 +409,52 @@ def _first_rows(rows: "Rows") -> "Any":
     per_row = sum(_width(array, name) for name in names)
     in_tile = min(most, int(array.schema.capacity or 0) if array.is_sparse else array.dimensions[0]._extent_in_cells or most)
     if per_row * in_tile > _MOST_DECODED:
-        return f"rows.head() reads the first rows, whose tile has {_bytes(per_row * in_tile)}"
-    table = rows._with_columns(names).head(_ROWS)
-    return {name: [_shown(value) for value in column.to_pylist()] for name, column in zip(table.column_names, table.columns)}
+        return f"rows.head() reads the first rows, whose tile has {_wording.size(per_row * in_tile)}"
+    return rows._with_columns(names).head(_ROWS)
+
+
+def _cells(table: "pyarrow.Table") -> Dict[str, List[str]]:
+    """Returns the cells of each column as text."""
+    from pyarrow import types
+
+    found = {}
+    for name, column in zip(table.column_names, table.columns):
+        # Dates may be further away than those of Python.
+        if types.is_timestamp(column.type) or types.is_date(column.type):
+            found[name] = _wording.coordinates(list(column.to_numpy()))
+        elif types.is_duration(column.type):
+            found[name] = [_wording.length(one) for one in column.to_numpy()]
+        else:
+            found[name] = [_wording.value(one) for one in column.to_pylist()]
+    return found
+
+
+def _numbers(table: "pyarrow.Table") -> Set[str]:
+    """Returns the names of columns of numbers."""
+    from pyarrow import types
+
+    is_number = (types.is_integer, types.is_floating, types.is_decimal)
+    return {field.name for field in table.schema if any(one(field.type) for one in is_number)}
 
 
 def _first_rows_page(rows: "Rows") -> str:
     found = _or_reason(lambda: _first_rows(rows))
     if isinstance(found, str):
         return _faint(found)
-    more = len(_column_names(rows)) - len(found)
-    return _table(tuple(found), zip(*found.values())) + (_faint(f"and {_counted(more, 'column')} more") if more > 0 else "")
+    columns = _cells(found)
+    more = len(_column_names(rows)) - len(columns)
+    table = _table(tuple(columns), zip(*columns.values()), _numbers(found))
+    return table + (_faint(f"and {_wording.counted(more, 'column')} more") if more > 0 else "")
 
 
 def _width(array: "Array", name: str) -> int:
     attribute = array.attributes.get(name)
-    if attribute is None:
+    if attribute is None and any(one.name == name for one in array.dimensions):
         dtype = array.dim(name).dtype
         return _USUAL_TEXT if dtype == object else dtype.itemsize
+    if attribute is None:
+        # In tables, the attribute without a name has one.
+        attribute = array.attributes[""]
     return _USUAL_TEXT if attribute.values_per_cell is None else attribute.dtype.itemsize * math.prod(attribute._cell_shape)
 
 
@@ -402,31 +464,3 @@ def _or_reason(work: Callable[[], Any]) -> Any:
         return work()
     except (Error, ImportError) as error:
         return str(error)
-
-
-def _shown(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f" and value.ndim == 0 else str(value)
-    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
-
-
-def _number(number: int) -> str:
-    return f"{number:,}".replace(",", "\u202f")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{_number(number)} {what}{'' if number == 1 else 's'}"
-
-
-def _bytes(count: int) -> str:
-    size, units = float(count), ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-    if size < 1024:
-        return _counted(count, "byte")
-    while size >= 1024 and units:
-        size, unit = size / 1024, units.pop(0)
-    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
-
-
-def _time(milliseconds: int) -> str:
-    import numpy
-
-    return str(numpy.datetime64(milliseconds, "ms")).replace("T", " ")[:19]

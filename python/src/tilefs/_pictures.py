@@ -8,6 +8,8 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any, List, NamedTuple, Optional, Sequence, Tuple
 
+from . import _wording
+
 if TYPE_CHECKING:
     import numpy
 
@@ -38,6 +40,8 @@ class DrawnAxis(NamedTuple):
     size: int
     #: Where tiles end, between 0 and the size.
     cuts: Sequence[int]
+    #: Whether the size is told.
+    is_counted: bool = True
 
 
 class _Point(NamedTuple):
@@ -101,7 +105,8 @@ def _body(axes: Sequence[DrawnAxis]) -> str:
     start = min(start, front.x + width / 2 - 3.3 * len(_named(axes[-1])))
     right = max(front.x + width + 10 + margin, front.x + width / 2 + 3.3 * len(_named(axes[-1])))
     box = (start, right - start, front.y + height + 24)
-    body = "".join(face.drawn() for face in faces) + "".join(labels)
+    # Spaces, because pages that are not trusted show the labels without the drawing.
+    body = "".join(face.drawn() for face in faces) + " ".join(reversed(labels))
     return (
         f'<svg width="{box[1]:.0f}" height="{box[2]:.0f}" viewBox="{box[0]:.0f} 0 {box[1]:.0f} {box[2]:.0f}" '
         f'role="img" aria-label="tiles">{body}</svg>'
@@ -130,8 +135,8 @@ def _label(axis: DrawnAxis, x: float, y: float, anchor: str) -> str:
 
 
 def _named(axis: DrawnAxis) -> str:
-    name = axis.name if len(axis.name) <= 16 else f"{axis.name[:15]}…"
-    return f"{name}: {axis.size:,}".replace(",", "\u202f") if axis.name else ""
+    name = _wording.plain(axis.name if len(axis.name) <= 16 else f"{axis.name[:15]}…")
+    return f"{name}: {_wording.number(axis.size)}" if axis.name and axis.is_counted else name
 
 
 class Picture(NamedTuple):
@@ -167,6 +172,8 @@ def picture(attribute: "Attribute") -> Optional[Picture]:
     if written is None:
         return None
     channels = _channels(attribute)
+    if attribute._cell_shape and channels is None:
+        return None
     axes = [axis for axis in range(array.ndim) if axis != channels][-2:]
     if len(axes) < 2 or any(written[axis].stop - written[axis].start < 2 for axis in axes):
         return None
