@@ -1,8 +1,8 @@
 //! A proxy that simulates a slow link to a server on this machine, for benchmarks.
 //!
-//! usage: cargo run --release --example slow_link -- SERVER_PORT MILLISECONDS MEGABYTES_A_SECOND
+//! usage: cargo run --release --example slow_link -- SERVER_PORT MILLISECONDS MEGABYTES_A_SECOND [ADDRESS]
 //!
-//! Prints the port that it listens on. Data from clients arrives after MILLISECONDS. Data from the server shares one
+//! Prints the port that it listens on, at ADDRESS (127.0.0.1 if not given). Data from clients arrives after MILLISECONDS. Data from the server shares one
 //! link for all connections, with a bandwidth of MEGABYTES_A_SECOND. The proxy exits at the end of its standard input.
 
 use std::io::{self, Read, Write};
@@ -41,12 +41,13 @@ impl Link {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [port, milliseconds, megabytes] = arguments.as_slice() else {
-        return Err("usage: slow_link SERVER_PORT MILLISECONDS MEGABYTES_A_SECOND".into());
+    let [port, milliseconds, megabytes, address @ ..] = arguments.as_slice() else {
+        return Err("usage: slow_link SERVER_PORT MILLISECONDS MEGABYTES_A_SECOND [ADDRESS]".into());
     };
+    let address = address.first().map_or("127.0.0.1", String::as_str);
     let (port, delay) = (port.parse::<u16>()?, Duration::from_millis(milliseconds.parse()?));
     let link = Arc::new(Link { bytes_a_second: megabytes.parse::<f64>()? * 1e6, free_at: Mutex::new(Instant::now()) });
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = TcpListener::bind((address, 0))?;
     println!("{}", listener.local_addr()?.port());
     thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());

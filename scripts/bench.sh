@@ -4,7 +4,7 @@
 #
 # usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats python single_cell cloud serve page
 #                                           scale variants previews texts small versions
-#                                           annotated datasets; the first four by default
+#                                           annotated datasets cluster; the first four by default
 #
 #   TILEFS_BENCH_DIR   folder for the generated data, a few GB (default target/bench)
 #   TILEFS_BENCH_RUNS  runs of each program (default 5)
@@ -20,8 +20,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | page | scale | variants | previews | texts | small | versions | annotated | datasets) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, page, scale, variants, previews, texts, small, versions, annotated and datasets" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | python | single_cell | cloud | serve | page | scale | variants | previews | texts | small | versions | annotated | datasets | cluster) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, python, single_cell, cloud, serve, page, scale, variants, previews, texts, small, versions, annotated, datasets and cluster" >&2; exit 2 ;;
     esac
 done
 
@@ -49,7 +49,7 @@ case " $* " in
         "$venv/bin/python" -m pip install --quiet xarray zarr dask -c "$here/scripts/requirements.txt" ;;
 esac
 case " $* " in
-    *" python "* | *" texts "* | *" annotated "* | *" datasets "*)
+    *" python "* | *" texts "* | *" annotated "* | *" datasets "* | *" cluster "*)
         "$here/scripts/package.sh" wheel
         # TileDB-Py's own tables need an older pandas than the tests.
         "$venv/bin/python" -m pip install --quiet 'pandas<3'
@@ -62,6 +62,9 @@ case " $* " in
         "$venv/bin/python" -m pip install --quiet anndata tiledbsoma ;;
 esac
 
+case " $* " in
+    *" cluster "*) "$venv/bin/python" -m pip install --quiet dask distributed -c "$here/scripts/requirements.txt" ;;
+esac
 case " $* " in
     *" datasets "*)
         # TileDB-CF works with older releases only.
