@@ -419,21 +419,21 @@ def _cells(table: "pyarrow.Table") -> Dict[str, List[str]]:
 
     found = {}
     for name, column in zip(table.column_names, table.columns):
-        # Dates may be further away than those of Python.
+        # Dates may be further away than those of Python, and times longer.
         if types.is_timestamp(column.type) or types.is_date(column.type):
             found[name] = _wording.coordinates(list(column.to_numpy()))
         elif types.is_duration(column.type):
-            found[name] = [_wording.length(one) for one in column.to_numpy()]
+            found[name] = [str(one) for one in column.to_numpy()]
         else:
             found[name] = [_wording.value(one) for one in column.to_pylist()]
     return found
 
 
 def _numbers(table: "pyarrow.Table") -> Set[str]:
-    """Returns the names of columns of numbers."""
+    """Returns the names of columns of numbers and lengths of time."""
     from pyarrow import types
 
-    is_number = (types.is_integer, types.is_floating, types.is_decimal)
+    is_number = (types.is_integer, types.is_floating, types.is_decimal, types.is_duration)
     return {field.name for field in table.schema if any(one(field.type) for one in is_number)}
 
 

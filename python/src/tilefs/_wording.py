@@ -75,7 +75,8 @@ def length(extent: Any) -> str:
     """Returns the length of a tile; one of time in the largest unit of which it is a whole number."""
     import numpy
 
-    if getattr(getattr(extent, "dtype", None), "kind", "") != "m" or numpy.datetime_data(extent.dtype)[0] not in _UNITS:
+    is_time = getattr(getattr(extent, "dtype", None), "kind", "") == "m" and not numpy.isnat(extent)
+    if not is_time or numpy.datetime_data(extent.dtype)[0] not in _UNITS:
         return str(extent)
     for unit, what in _UNITS.items():
         one = numpy.ones((), f"m8[{unit}]")[()]
