@@ -1,7 +1,7 @@
 // Colours of numbers: colour maps, limits, and categories.
 import {
-  interpolateCividis, interpolateGreys, interpolateInferno, interpolateMagma, interpolatePlasma, interpolateRdBu,
-  interpolateTurbo, interpolateViridis, schemeTableau10,
+  interpolateCividis, interpolateGreys, interpolateInferno, interpolateMagma, interpolatePlasma, interpolateRainbow,
+  interpolateRdBu, interpolateTurbo, interpolateViridis, schemeTableau10,
 } from "d3-scale-chromatic";
 
 export const MAPS: Record<string, (place: number) => string> = {
@@ -60,9 +60,19 @@ export function colourAt(value: number, scale: Scale): string {
   return (MAPS[scale.map] ?? MAPS.viridis)(placeOf(value, scale));
 }
 
-/** Returns the colour of a category. */
+/** The most categories that have a colour of their own. */
+const MOST_CATEGORIES = 1024;
+
+/** Returns the colour of a category: ten that are easy to tell apart, then hues that differ from those before them. */
 export function category(number: number): string {
-  return schemeTableau10[((number % 10) + 10) % 10];
+  const place = (Math.abs(number) || 0) % MOST_CATEGORIES;
+  // Multiples of the golden ratio fall into the widest gaps that earlier ones have left.
+  return schemeTableau10[place] ?? interpolateRainbow((place * 0.618034) % 1);
+}
+
+/** Returns the colours of at most so many categories, as pixels of a canvas. */
+export function categoryPixels(count: number): Uint32Array {
+  return Uint32Array.from({ length: Math.min(Math.max(count, 1), MOST_CATEGORIES) }, (_, number) => pixel(category(number)));
 }
 
 /** What is known of numbers that were loaded. */

@@ -1,7 +1,7 @@
 // Points in the plane, coloured by a value: cells of sparse arrays, and embeddings.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { scaleLinear, scaleUtc } from "d3-scale";
-import { category, placeOf, pixel, statistics, tableOf } from "./colour";
+import { category, categoryPixels, placeOf, pixel, statistics, tableOf } from "./colour";
 import { grouped } from "./values";
 import { rounded, useDark } from "./parts";
 
@@ -137,13 +137,17 @@ export function Scatter({ points, colouring, square }: { points: Points; colouri
   );
 }
 
+/** The most categories that a legend lists. */
+const MOST_LISTED = 60;
+
 function Legend({ labels, values, hidden, onHide }: { labels: string[]; values: Float64Array; hidden: Set<number>; onHide: (hidden: Set<number>) => void }) {
   const counts = useMemo(() => {
     const counts = new Map<number, number>();
     for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
     return counts;
   }, [values]);
-  const shown = [...counts.keys()].filter((code) => !Number.isNaN(code)).sort((a, b) => a - b).slice(0, 60);
+  const codes = [...counts.keys()].filter((code) => !Number.isNaN(code)).sort((a, b) => a - b);
+  const shown = codes.slice(0, MOST_LISTED);
   return (
     <ul class="legend">
       {shown.map((code) => (
@@ -155,6 +159,7 @@ function Legend({ labels, values, hidden, onHide }: { labels: string[]; values: 
           }}><i style={{ background: category(code) }} />{labels[code] ?? `code ${code}`} <span class="quiet">{grouped(counts.get(code) ?? 0)}</span></button>
         </li>
       ))}
+      {codes.length > shown.length && <li class="quiet">and {grouped(codes.length - shown.length)} more</li>}
     </ul>
   );
 }
@@ -189,7 +194,7 @@ function draw(
   const table = tableOf("viridis");
   const scale = known && { low: known.low, high: known.high, map: "viridis", isLog: false };
   const [darkest, brightest] = isDark ? ON_DARK : ON_LIGHT;
-  const palette = Array.from({ length: 10 }, (_, at) => pixel(category(at)));
+  const palette = categoryPixels(colouring?.labels?.length ?? 0);
   const missing = pixel("rgb(150,150,150)");
   const radius = Math.round((points.x.length > 100_000 ? 0.5 : points.x.length > 5000 ? 1 : 2.2) * density);
   for (let at = 0; at < points.x.length; at++) {
@@ -201,7 +206,7 @@ function draw(
       const value = colouring.values[at];
       if (hidden.has(value)) continue;
       if (Number.isNaN(value)) colour = missing;
-      else if (colouring.labels) colour = palette[((value % 10) + 10) % 10];
+      else if (colouring.labels) colour = palette[Math.abs(value) % palette.length];
       else if (scale) colour = table[Math.min(255, Math.floor((darkest + placeOf(value, scale) * (brightest - darkest)) * 256))];
     }
     for (let dy = -radius; dy <= radius; dy++) {

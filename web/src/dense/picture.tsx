@@ -1,6 +1,6 @@
 // A plane of cells as a picture: zoomed by wheel, fingers, keys and buttons down to single cells, refined as it is read.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { category, pixel, statistics, type Scale, type Statistics } from "../colour";
+import { categoryPixels, statistics, type Scale, type Statistics } from "../colour";
 import type { Scalar } from "../schema";
 import { remember } from "../place";
 import { grouped, valueText } from "../values";
@@ -132,7 +132,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     if (top) onStatistics(statistics(top.values), !isWhole(top));
   }, [top]);
   const colours = useMemo(() => {
-    const categories = palette ?? (labels ? Uint32Array.from({ length: 10 }, (_, at) => pixel(category(at))) : null);
+    const categories = palette ?? (labels ? categoryPixels(labels.length) : null);
     return scale ? layers.map((layer) => coloured(layer, scale, categories, !palette)) : [];
   }, [layers, scale, palette, labels]);
 
