@@ -290,7 +290,7 @@ fn cells(column: &Column, rows: Range<u64>) -> Result<Vec<Option<Vec<u8>>>> {
         content.read_at(bytes.start, &mut read)?;
         Ok(read)
     };
-    let marks = column.validity.as_ref().map(|validity| read(validity, rows.clone())).transpose()?;
+    let marks = column.validity.as_ref().map(|validity| read(&validity.content(), rows.clone())).transpose()?;
     let values: Vec<Vec<u8>> = match &column.offsets {
         Some(offsets) => {
             let offsets = read(&offsets.content(), rows.start * 8..rows.end * 8 + 8)?;

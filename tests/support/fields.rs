@@ -37,7 +37,7 @@ pub fn contents(subarray: &dyn Subarray, field: FieldId) -> Result<Vec<Arc<dyn C
         contents.push(subarray.offsets(field)?);
     }
     if described.nullable {
-        contents.push(subarray.validity(field)?);
+        contents.push(subarray.validity(field)?.content());
     }
     Ok(contents)
 }

@@ -10,7 +10,6 @@ use tilefs_format::datatype::{Datatype, Kind};
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::compose::Concat;
-use crate::content::element::Converted;
 
 /// The order of the cells in the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +45,7 @@ pub fn npy(column: &Column, order: Order) -> FormatResult<Arc<dyn Content>> {
 pub fn validity(column: &Column, order: Order) -> FormatResult<Arc<dyn Content>> {
     let Some(validity) = &column.validity else { return Err(Unrepresentable::new("it cannot be null")) };
     let field = Field::new(column.field.name.clone(), Datatype::Bool);
-    // NumPy's booleans are 0 and 1; any byte that is not 0 means valid.
-    let booleans = Converted::new(validity.clone(), 1, 1, |from, to| {
-        to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0));
-        Ok(())
-    });
-    npy(&Column::fixed(field, column.shape.clone(), Arc::new(booleans)), order)
+    npy(&Column::fixed(field, column.shape.clone(), Arc::new(validity.valid_cells())), order)
 }
 
 fn header(field: &Field, shape: &[u64], order: Order) -> FormatResult<Vec<u8>> {

@@ -116,7 +116,7 @@ impl Sources {
     pub fn column(&mut self, column: Column) -> Column {
         let values = self.values(column.values);
         let offsets = column.offsets.map(|offsets| self.index(offsets.content()).into());
-        let validity = column.validity.map(|validity| self.values(validity));
+        let validity = column.validity.map(|validity| self.values(validity.content()).into());
         Column { values, offsets, validity, ..column }
     }
 

@@ -13,9 +13,10 @@ use super::message::{ALIGNMENT, BatchContents, BufferPlace, FieldNode};
 use super::own_offsets::OwnOffsets;
 use super::types::{ArrowColumn, BufferLayout};
 use crate::content::Content;
-use crate::content::bits::{Bits, zeros};
+use crate::content::bits::Bits;
 use crate::content::compose::{Concat, Repeat, Slice};
 use crate::content::offsets::Offsets;
+use crate::content::validity::Validity;
 
 /// Target size of a batch in bytes.
 const BATCH_BYTES: u64 = 32 << 20;
@@ -214,11 +215,11 @@ impl Body {
         let part = |of: &Arc<dyn Content>, size: u64| -> Arc<dyn Content> {
             Arc::new(Slice::new(of.clone(), first * size, rows * size))
         };
-        let validity = column.validity.as_ref().map(|validity| part(validity, 1));
-        let nulls = validity.as_ref().map_or(Ok(0), |validity| zeros(validity))?;
+        let validity = column.validity.as_ref().map(|validity| validity.part(first, rows));
+        let nulls = validity.as_ref().map_or(Ok(0), Validity::null_count)?;
         self.nodes.push(FieldNode { length: rows, nulls });
         match validity {
-            Some(validity) => self.buffer(Arc::new(Bits::new(validity))),
+            Some(validity) => self.buffer(Arc::new(validity.bits())),
             None => self.nothing(),
         }
         match (column.layout, &column.offsets) {
@@ -246,11 +247,11 @@ impl Body {
         let count = end.unit.checked_sub(start.unit).ok_or_else(|| wrong_offset(end.unit, column))?;
         let bytes = end.byte.checked_sub(start.byte).ok_or_else(|| wrong_offset(end.byte, column))?;
         self.buffer(Arc::new(OwnOffsets::new(column, offsets, first..first + rows, start.unit..end.unit, 1)));
-        let validity: Arc<dyn Content> = Arc::new(Slice::new(elements.validity.clone(), start.unit, count));
-        self.nodes.push(FieldNode { length: count, nulls: zeros(&*validity)? });
+        let validity = elements.validity.part(start.unit, count);
+        self.nodes.push(FieldNode { length: count, nulls: validity.null_count()? });
         let space = |from: u64, to: u64| padded(to).zip(padded(from)).map_or(0, |(to, from)| to - from + ALIGNMENT);
         let bits = space(start.unit.div_ceil(8), end.unit.div_ceil(8));
-        self.padded_buffer(Arc::new(Bits::new(validity)), bits);
+        self.padded_buffer(Arc::new(validity.bits()), bits);
         if let Some(offsets) = &elements.offsets {
             let own = OwnOffsets::new(column, offsets, start.unit..end.unit, start.byte..end.byte, 1);
             self.padded_buffer(Arc::new(own), space(start.unit * 8, end.unit * 8));

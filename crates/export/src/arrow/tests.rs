@@ -215,7 +215,7 @@ fn columns_are_prefetched() {
         let mut watch = |column: &Column| match counts_values(&column.field) {
             true => Column { values: sources.index(column.values.clone()), ..column.clone() },
             false => {
-                let validity = column.validity.clone().map(|validity| sources.index(validity));
+                let validity = column.validity.clone().map(|validity| sources.index(validity.content()).into());
                 Column { validity, ..sources.column(Column { validity: None, ..column.clone() }) }
             }
         };

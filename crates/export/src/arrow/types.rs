@@ -8,13 +8,14 @@ use tilefs_format::time_unit::TimeUnit;
 
 use super::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::cf;
-use crate::column::validity::Validity;
+use crate::column::missing::MissingAsNull;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
+use crate::content::validity::Validity;
 use tilefs_format::calendar;
 
 /// The arrangement of a column's cells in its buffers.
@@ -46,8 +47,7 @@ pub struct ArrowColumn {
     pub offsets: Option<Offsets>,
     /// For [`BufferLayout::Nullable`] and [`BufferLayout::Texts`].
     pub elements: Option<Elements>,
-    /// One byte per cell, 0 for null.
-    pub validity: Option<Arc<dyn Content>>,
+    pub validity: Option<Validity>,
     pub labels: Option<Arc<Labels>>,
 }
 
@@ -69,12 +69,7 @@ impl ArrowColumn {
             (data_type, layout) = (DataType::Timestamp(ArrowTimeUnit::Second), BufferLayout::Values(8));
         }
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
-        let mut validity = column.validity.clone();
-        if let Some(labels) = &labels {
-            validity = Some(Arc::new(Validity::of_codes(column, labels)));
-        } else if Validity::may_lack_times(column) {
-            validity = Some(Arc::new(Validity::of_times(column)));
-        }
+        let validity = MissingAsNull::validity(column, labels.as_deref(), true);
         let arrow_field = ArrowField {
             name: field.name.clone(),
             data_type,
@@ -108,7 +103,7 @@ impl ArrowColumn {
                     seconds(under_null(value)).map(i64::to_le_bytes)
                 }))
             }
-            (None, None) if is_count && field.datatype.is_time() && Validity::may_lack_times(column) => {
+            (None, None) if is_count && field.datatype.is_time() && MissingAsNull::may_lack_times(column) => {
                 let each = move |value| Some(under_null(value).to_le_bytes());
                 Arc::new(Converted::integers(values, "a duration", named, each))
             }

@@ -100,7 +100,7 @@ impl Boxes for BoxedRows {
         let part = |content: Arc<dyn Content>, size: u64| -> Arc<dyn Content> {
             Arc::new(Slice::new(content, first.saturating_mul(size), count.saturating_mul(size)))
         };
-        let validity = all.validity.map(|validity| part(validity, 1));
+        let validity = all.validity.map(|validity| validity.part(first, count));
         let (values, offsets) = match (all.offsets, all.field.cell_size()) {
             (None, size) => (part(all.values, size.unwrap_or(1)), None),
             (Some(offsets), _) => {

@@ -13,8 +13,9 @@ use tilefs_reader::array::ValueBounds;
 use tilefs_reader::read::Output;
 
 use crate::column::{Column, ColumnStatistics, Field};
+use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
-use crate::content::{Content, is_valid};
+use crate::content::validity::Validity;
 
 /// Nanoseconds of a microsecond.
 const NANOSECONDS: i64 = 1000;
@@ -44,7 +45,7 @@ pub fn in_microseconds(column: Column) -> Column {
 /// The values in microseconds; "not a time" is preserved.
 struct Microseconds {
     of: Arc<dyn Content>,
-    validity: Option<Arc<dyn Content>>,
+    validity: Option<Validity>,
     name: String,
 }
 
@@ -55,7 +56,7 @@ impl Microseconds {
             if value == i64::MIN {
                 continue;
             }
-            if value % NANOSECONDS != 0 && is_valid(self.validity.as_ref(), row)? {
+            if value % NANOSECONDS != 0 && self.validity.as_ref().map_or(Ok(true), |validity| validity.is_valid(row))? {
                 let reason = format!(
                     "the date of row {row}, which microseconds cannot represent: {value} ns since 1970; the table without \
                      \".us\" in its name has it"

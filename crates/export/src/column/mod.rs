@@ -9,9 +9,9 @@ pub mod dataset;
 pub mod extension;
 #[doc(hidden)]
 pub mod microseconds;
+pub(crate) mod missing;
 pub mod samples;
 mod statistics;
-pub(crate) mod validity;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,6 +23,7 @@ use tilefs_format::text;
 
 use crate::content::Content;
 use crate::content::offsets::Offsets;
+use crate::content::validity::Validity;
 use crate::geo::georeference::GeoreferencedAxes;
 use crate::number;
 
@@ -277,8 +278,8 @@ pub struct Column {
     /// Lists whose elements are texts or can be null: `offsets` then count elements instead of bytes, and a null cell
     /// has no elements. Only Arrow and Parquet hold such columns.
     pub elements: Option<Elements>,
-    /// Nullable: one byte per cell, 0 for null. A null cell still has a value.
-    pub validity: Option<Arc<dyn Content>>,
+    /// Which cells are null, if the field is nullable. A null cell still has a value.
+    pub validity: Option<Validity>,
     /// Text of variable length: the bytes of the longest value, if the caller has examined all values.
     pub longest: Option<u64>,
     /// Bounds of all integer (or date) values, if known without reading them: the ends of an axis, or a sparse array's
@@ -329,9 +330,9 @@ impl Column {
     }
 
     /// Makes the column nullable.
-    pub fn with_validity(mut self, validity: Arc<dyn Content>) -> Self {
+    pub fn with_validity(mut self, validity: impl Into<Validity>) -> Self {
         self.field.nullable = true;
-        self.validity = Some(validity);
+        self.validity = Some(validity.into());
         self
     }
 
@@ -368,8 +369,8 @@ pub struct Elements {
     /// For texts, the position in the values, in bytes, at which each element begins, and the end of the last element.
     /// `None` for numbers, which all have the same size.
     pub offsets: Option<Offsets>,
-    /// One byte per element, 0 for null. A null number still has a value; a null text is empty.
-    pub validity: Arc<dyn Content>,
+    /// Which elements are null. A null number still has a value; a null text is empty.
+    pub validity: Validity,
 }
 
 impl Elements {

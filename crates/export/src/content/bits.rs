@@ -47,19 +47,6 @@ fn pack(bytes: u64) -> u8 {
     ((set >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
-/// Counts the zero bytes of a content.
-pub fn zeros(of: &dyn Content) -> Result<u64> {
-    let mut buf = vec![0; 64 << 10];
-    let (mut at, mut count) = (0, 0);
-    while at < of.len() {
-        let part = &mut buf[..(of.len() - at).min(64 << 10) as usize];
-        of.read_at(at, part)?;
-        count += part.iter().filter(|&&byte| byte == 0).count() as u64;
-        at += part.len() as u64;
-    }
-    Ok(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,7 +61,6 @@ mod tests {
             for (number, byte) in bytes.iter().enumerate() {
                 prop_assert_eq!((packed[number / 8] >> (number % 8)) & 1 == 1, *byte != 0);
             }
-            prop_assert_eq!(zeros(&bytes).unwrap(), bytes.iter().filter(|b| **b == 0).count() as u64);
         }
     }
 

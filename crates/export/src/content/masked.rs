@@ -7,20 +7,20 @@ use tilefs_reader::read::Output;
 
 use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
+use crate::content::validity::{RowValidity, Validity};
 
 /// A column's values, in which every null cell holds the same bytes.
 pub struct Masked {
     values: Arc<dyn Content>,
-    validity: Arc<dyn Content>,
+    validity: Validity,
     /// Bytes of one cell.
     null: Vec<u8>,
 }
 
 impl Masked {
-    /// Creates the content. `validity` has one byte per cell, 0 for null; `values` has the same number of cells, each
-    /// as long as `null`, which is not empty.
-    pub fn new(values: Arc<dyn Content>, validity: Arc<dyn Content>, null: Vec<u8>) -> Self {
-        Masked { values, validity, null }
+    /// Creates the content. `values` has as many cells as `validity`, each as long as `null`, which is not empty.
+    pub fn new(values: Arc<dyn Content>, validity: impl Into<Validity>, null: Vec<u8>) -> Self {
+        Masked { values, validity: validity.into(), null }
     }
 }
 
@@ -31,14 +31,14 @@ impl Content for Masked {
 
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let size = self.null.len() as u64;
-        let mut validity_bytes = Vec::new();
+        let mut validity = RowValidity::default();
         by_elements(self.null.len(), BLOCK, offset, out, |first, mut out| {
             let length = out.len();
             self.values.read(first * size, out.part(0..length))?;
-            self.validity.read(first, out.aside(length / size, &mut validity_bytes))?;
-            let cells = out.wanted().into_iter().flat_map(|out| out.chunks_exact_mut(self.null.len()));
-            for (cell, _) in cells.zip(&validity_bytes).filter(|(_, valid)| **valid == 0) {
-                cell.copy_from_slice(&self.null);
+            validity.read(Some(&self.validity), first..first + length / size, &out)?;
+            let Some(out) = out.wanted() else { return Ok(()) };
+            for cell in validity.nulls() {
+                out[cell * self.null.len()..][..self.null.len()].copy_from_slice(&self.null);
             }
             Ok(())
         })

@@ -1,5 +1,8 @@
 //! The two forms of a file's bytes: [`Content`], read at any offset, and [`Forward`], read in sequence.
 
+#[macro_use]
+mod typed;
+
 pub(crate) mod bits;
 #[doc(hidden)]
 pub mod compose;
@@ -14,6 +17,7 @@ pub mod padded;
 pub mod raw;
 pub(crate) mod utf8;
 #[doc(hidden)]
+pub mod validity;
 pub mod var;
 
 use std::ops::Range;
@@ -154,16 +158,6 @@ pub(crate) fn read_parts(
         (offset, out) = (offset + length, later);
     }
     Ok(())
-}
-
-/// Returns whether a cell has a value: `validity` has one byte per cell, 0 for null, or is `None` if all have one.
-///
-/// # Errors
-/// Fails if the validity cannot be read.
-pub(crate) fn is_valid(validity: Option<&Arc<dyn Content>>, cell: u64) -> Result<bool> {
-    let mut mark = [1];
-    validity.map_or(Ok(()), |validity| validity.read_at(cell, &mut mark))?;
-    Ok(mark != [0])
 }
 
 impl<C: Content + ?Sized> Content for Arc<C> {

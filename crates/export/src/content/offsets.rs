@@ -1,6 +1,6 @@
 //! The offsets of values of variable length.
 
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
@@ -16,32 +16,9 @@ const AT_ONCE: u64 = 1 << 20;
 #[derive(Clone)]
 pub struct Offsets(Arc<dyn Content>);
 
-impl<C: Content + 'static> From<Arc<C>> for Offsets {
-    fn from(content: Arc<C>) -> Self {
-        Offsets(content)
-    }
-}
-
-impl From<Arc<dyn Content>> for Offsets {
-    fn from(content: Arc<dyn Content>) -> Self {
-        Offsets(content)
-    }
-}
-
-impl Deref for Offsets {
-    type Target = dyn Content;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}
+typed_content!(Offsets);
 
 impl Offsets {
-    /// Returns the offsets as a content.
-    pub fn content(&self) -> Arc<dyn Content> {
-        self.0.clone()
-    }
-
     /// Returns the number of values.
     pub fn count(&self) -> u64 {
         (self.len() / 8).saturating_sub(1)

@@ -12,8 +12,9 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
+use crate::content::Content;
 use crate::content::offsets::{Offsets, wrong_offsets};
-use crate::content::{Content, is_valid};
+use crate::content::validity::Validity;
 
 /// The most bytes that a character has before or after any one of its bytes.
 const CUT: u64 = 3;
@@ -48,8 +49,8 @@ fn split_at_cut_characters(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
 pub struct Utf8Values {
     values: Arc<dyn Content>,
     cells: CellPlaces,
-    /// One byte per cell, 0 for cells that are not checked because the format does not show their values.
-    present: Option<Arc<dyn Content>>,
+    /// Null cells are not checked, because the format does not show their values.
+    validity: Option<Validity>,
     /// The column's name.
     name: String,
     /// A row that starts at or before the end of the bytes checked last; a sequential reader continues there.
@@ -65,15 +66,10 @@ enum CellPlaces {
 }
 
 impl Utf8Values {
-    /// Creates the content. `values` and `offsets` are those of the column `name`. Cells that `present` marks with 0
-    /// are not checked.
-    pub fn new(
-        values: Arc<dyn Content>,
-        offsets: impl Into<Offsets>,
-        present: Option<Arc<dyn Content>>,
-        name: &str,
-    ) -> Self {
-        Self::of(values, CellPlaces::Between(offsets.into()), present, name)
+    /// Creates the content. `values` and `offsets` are those of the column `name`. Null cells are not
+    /// checked.
+    pub fn new(values: Arc<dyn Content>, offsets: impl Into<Offsets>, validity: Option<Validity>, name: &str) -> Self {
+        Self::of(values, CellPlaces::Between(offsets.into()), validity, name)
     }
 
     /// Like [`Utf8Values::new`], for cells of `size` bytes each, all of which are checked.
@@ -81,8 +77,8 @@ impl Utf8Values {
         Self::of(values, CellPlaces::Each(size.max(1)), None, name)
     }
 
-    fn of(values: Arc<dyn Content>, cells: CellPlaces, present: Option<Arc<dyn Content>>, name: &str) -> Self {
-        Utf8Values { values, cells, present, name: name.to_owned(), checked_to: AtomicU64::new(0) }
+    fn of(values: Arc<dyn Content>, cells: CellPlaces, validity: Option<Validity>, name: &str) -> Self {
+        Utf8Values { values, cells, validity, name: name.to_owned(), checked_to: AtomicU64::new(0) }
     }
 
     fn rows(&self) -> u64 {
@@ -146,7 +142,7 @@ impl Utf8Values {
     }
 
     /// Returns whether `read`, the bytes at `bytes`, is valid text in which no cell begins within a character. If not,
-    /// the cells may still be right: those that `present` marks with 0 need not be text.
+    /// the cells may still be right: null cells need not be text.
     fn is_text_of_whole_cells(&self, bytes: &Range<u64>, read: &[u8]) -> Result<bool> {
         if simdutf8::basic::from_utf8(read).is_err() {
             return Ok(false);
@@ -190,7 +186,7 @@ impl Utf8Values {
             let seen = start.max(bytes.start)..end.min(bytes.end);
             if !seen.is_empty()
                 && !self.is_text(start..end, seen, bytes.start, read)?
-                && is_valid(self.present.as_ref(), row)?
+                && self.validity.as_ref().map_or(Ok(true), |validity| validity.is_valid(row))?
             {
                 return Err(Error::unsupported(format!(
                     "the value of row {row}, which is not UTF-8; the attribute's raw files have its bytes"
@@ -244,12 +240,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn values_of(cells: &[Vec<u8>], present: Option<Vec<u8>>) -> Utf8Values {
+    fn values_of(cells: &[Vec<u8>], validity: Option<Vec<u8>>) -> Utf8Values {
         let mut offsets = vec![0u64];
         cells.iter().for_each(|cell| offsets.push(offsets[offsets.len() - 1] + cell.len() as u64));
         let offsets: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-        let present = present.map(|marks| Arc::new(marks) as Arc<dyn Content>);
-        Utf8Values::new(Arc::new(cells.concat()), Arc::new(offsets), present, "name")
+        let validity = validity.map(|bytes| Arc::new(bytes).into());
+        Utf8Values::new(Arc::new(cells.concat()), Arc::new(offsets), validity, "name")
     }
 
     /// Cells made of pieces of characters, most of which form valid text.
@@ -263,10 +259,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_read_are_valid_text_of_their_cells(cells in cells(), present in prop::collection::vec(0u8..2, 12)) {
-            let present = present[..cells.len()].to_vec();
-            let values = values_of(&cells, Some(present.clone()));
-            let bad = cells.iter().zip(&present).position(|(cell, mark)| *mark != 0 && str::from_utf8(cell).is_err());
+        fn values_read_are_valid_text_of_their_cells(cells in cells(), validity in prop::collection::vec(0u8..2, 12)) {
+            let validity = validity[..cells.len()].to_vec();
+            let values = values_of(&cells, Some(validity.clone()));
+            let bad = cells.iter().zip(&validity).position(|(cell, byte)| *byte != 0 && str::from_utf8(cell).is_err());
             let all = cells.concat();
             let mut read = vec![0; all.len()];
             match (values.read_at(0, &mut read), bad) {

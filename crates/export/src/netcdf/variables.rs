@@ -20,6 +20,7 @@ use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::padded::Padded;
 use crate::content::utf8::Utf8Values;
+use crate::content::validity::Validity;
 use crate::geo::georeference::Georeference;
 use crate::number;
 
@@ -319,7 +320,7 @@ impl PlanBuilder {
     }
 
     /// Adds the variable that marks the cells with a value; returns its name.
-    fn add_validity(&mut self, name: &str, field: &Field, validity: &Arc<dyn Content>, cells: &[usize]) -> String {
+    fn add_validity(&mut self, name: &str, field: &Field, validity: &Validity, cells: &[usize]) -> String {
         let valid = self.names.give(&format!("{}_valid", field.name));
         let flags = vec![
             NcAttribute { name: "flag_values".into(), nc_type: NcType::Byte, values: vec![0, 1] },
@@ -327,7 +328,7 @@ impl PlanBuilder {
             NcAttribute::text("standard_name", "status_flag"),
             NcAttribute::text("long_name", format!("whether {name} has a value")),
         ];
-        self.add(valid.clone(), cells.to_vec(), NcType::Byte, validity.clone(), flags, Meaning::Booleans);
+        self.add(valid.clone(), cells.to_vec(), NcType::Byte, validity.content(), flags, Meaning::Booleans);
         valid
     }
 

@@ -17,7 +17,7 @@ use super::lists::{CountedLists, Lengths, Lists, most_levels_length, packed_head
 use super::metadata::{ChunkStatistics, ColumnChunk, PageEncoding, data_page, dictionary_page};
 use super::thrift::varint;
 use super::types::{PageLayout, ParquetColumn};
-use super::values::{self, Compacted, LengthsAndBytes, Present};
+use super::values::{self, Compacted, CountedValidity, LengthsAndBytes};
 use crate::column::Elements;
 use crate::content::Content;
 use crate::content::bits::Bits;
@@ -71,7 +71,7 @@ impl ParquetColumn {
     /// Returns the length in bytes of the page with the values, without its header, for this many rows whose values of
     /// variable length take `bytes`; `None` if a page cannot be that long. Varying lists must have been counted.
     fn page_length(&self, rows: u64, bytes: u64, lists: Option<&CountedLists>) -> Option<u64> {
-        let levels = match (self.layout, &self.present) {
+        let levels = match (self.layout, &self.validity) {
             (PageLayout::VaryingList { .. } | PageLayout::Elements { .. }, _) => lists?.length(),
             (_, Some(_)) => LENGTH.checked_add(packed_length(rows, 1)?)?,
             (_, None) => 0,
@@ -104,7 +104,7 @@ impl ParquetColumn {
             None => Lengths::Same(self.size / value_size),
         };
         let elements = self.elements.as_ref().map(|elements| elements.validity.clone());
-        let lists = Lists { rows: rows.clone(), value_size, lengths, present: self.present.clone(), elements };
+        let lists = Lists { rows: rows.clone(), value_size, lengths, validity: self.validity.clone(), elements };
         lists.count().in_field(&self.field.name).map(Some)
     }
 
@@ -198,26 +198,23 @@ impl ParquetColumn {
         parts.extend(dictionary);
         parts.push(Arc::new(header));
         // The levels of lists tell which are null, and null lists have no elements.
-        let marks =
-            self.present.as_ref().filter(|_| self.elements.is_none()).map(|present| -> Arc<dyn Content> {
-                Arc::new(Slice::new(present.clone(), of.rows.start, of.count()))
-            });
-        let present = marks.map(Present::count).transpose().in_field(&self.field.name)?;
-        let values = self.values(of, present.clone())?;
+        let validity = self.validity.as_ref().filter(|_| self.elements.is_none());
+        let validity = validity.map(|validity| CountedValidity::of(validity.part(of.rows.start, of.count())));
+        let validity = validity.transpose().in_field(&self.field.name)?;
+        let values = self.values(of, validity.clone())?;
         if let Some(lists) = lists {
             if lists.length() + values.len() != length {
                 return Err(Error::damaged("lists that do not agree with their values").in_field(&self.field.name));
             }
             parts.push(Arc::new(lists.content()));
-        } else if let Some(present) = present {
+        } else if let Some(validity) = validity {
             let levels = packed_head(of.count());
-            let bits: Arc<dyn Content> = Arc::new(Bits::new(present.marks().clone()));
             let packed = levels.len() as u64 + of.count().div_ceil(8);
             let padding = length.checked_sub(LENGTH + packed + values.len());
             let padding = padding.ok_or_else(|| Error::damaged("more values than rows").in_field(&self.field.name))?;
             let head = [&((packed + padding) as u32).to_le_bytes()[..], &levels].concat();
             parts.push(Arc::new(head));
-            parts.push(bits);
+            parts.push(Arc::new(validity.bits()));
             parts.push(Arc::new(Repeat::zeros(padding)));
         }
         parts.push(values);
@@ -226,27 +223,27 @@ impl ParquetColumn {
 
     /// Returns the values of a chunk that are not null: values of fixed size as the column stores them, values of
     /// variable length as the page does.
-    fn values_there(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
+    fn values_there(&self, of: &ChunkRows, validity: Option<CountedValidity>) -> Result<Arc<dyn Content>> {
         let rows = of.rows.clone();
         let (values, bytes) = (self.values.clone(), of.offsets.clone());
         if let Some(elements) = &self.elements {
             return self.elements_there(of, elements);
         }
-        Ok(match (&self.offsets, self.layout, present) {
+        Ok(match (&self.offsets, self.layout, validity) {
             (Some(_), PageLayout::VaryingList { .. }, None) => {
                 Arc::new(Slice::new(values, bytes.start, bytes.end - bytes.start))
             }
-            (Some(offsets), layout, present) => {
+            (Some(offsets), layout, validity) => {
                 let prefix = if layout == PageLayout::Bytes { values::LENGTH } else { 0 };
-                let made = LengthsAndBytes::new(values, offsets.clone(), rows, bytes, prefix, present);
+                let made = LengthsAndBytes::new(values, offsets.clone(), rows, bytes, prefix, validity);
                 Arc::new(made.in_field(&self.field.name)?)
             }
             (None, PageLayout::Bytes, _) => return Err(Error::internal("values of variable length without offsets")),
-            (None, _, present) => {
+            (None, _, validity) => {
                 let part: Arc<dyn Content> =
                     Arc::new(Slice::new(values, rows.start * self.size, of.count() * self.size));
-                match present {
-                    Some(present) => Arc::new(Compacted::new(part, self.size, present)),
+                match validity {
+                    Some(validity) => Arc::new(Compacted::new(part, self.size, validity)),
                     None => part,
                 }
             }
@@ -257,26 +254,25 @@ impl ParquetColumn {
     fn elements_there(&self, of: &ChunkRows, elements: &Elements) -> Result<Arc<dyn Content>> {
         let (range, size) = (of.offsets.clone(), self.datatype.size() as u64);
         let count = range.end - range.start;
-        let marks = Slice::new(elements.validity.clone(), range.start, count);
-        let present = Present::count(Arc::new(marks)).in_field(&self.field.name)?;
+        let validity = CountedValidity::of(elements.validity.part(range.start, count)).in_field(&self.field.name)?;
         let values = self.values.clone();
         Ok(match &elements.offsets {
             Some(offsets) => {
                 let (offsets, texts) = (offsets.clone(), of.texts.clone());
-                let made = LengthsAndBytes::new(values, offsets, range, texts, values::LENGTH, Some(present));
+                let made = LengthsAndBytes::new(values, offsets, range, texts, values::LENGTH, Some(validity));
                 Arc::new(made.in_field(&self.field.name)?)
             }
             None => {
                 let part = Slice::new(values, range.start * size, count * size);
-                Arc::new(Compacted::new(Arc::new(part), size, present))
+                Arc::new(Compacted::new(Arc::new(part), size, validity))
             }
         })
     }
 
     /// Returns the values of a chunk that are not null, as its page stores them.
-    fn values(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
-        let first_row = Some(of.rows.start).filter(|_| present.is_none());
-        let there = self.values_there(of, present)?;
+    fn values(&self, of: &ChunkRows, validity: Option<CountedValidity>) -> Result<Arc<dyn Content>> {
+        let first_row = Some(of.rows.start).filter(|_| validity.is_none());
+        let there = self.values_there(of, validity)?;
         let values = match self.conversion {
             Some(convert) => convert(there, ConvertedColumn::new(&self.field.name).from_row(first_row)),
             None => there,

@@ -135,7 +135,7 @@ impl ParquetFile {
             name: &column.field.name,
             within: column.within.as_deref(),
             leaf: &column.leaf,
-            is_optional: column.present.is_some(),
+            is_optional: column.validity.is_some(),
             is_list: column.layout.is_list(),
             has_nullable_elements: column.elements.is_some(),
             encodings: column.encodings(),

@@ -12,9 +12,9 @@ use tilefs_reader::read::Output;
 use super::thrift::varint;
 use super::values::BLOCK_ROWS;
 use crate::content::Content;
-use crate::content::bits::zeros;
-use crate::content::compose::{Concat, Slice};
+use crate::content::compose::Concat;
 use crate::content::offsets::Offsets;
+use crate::content::validity::{RowValidity, Validity};
 
 /// Number of blocks counted at a time.
 const BLOCKS_AT_ONCE: u64 = 32;
@@ -36,10 +36,10 @@ pub struct Lists {
     /// Size of a value in the column, in bytes.
     pub value_size: u64,
     pub lengths: Lengths,
-    /// One byte per row of the column, 0 if the list is null; `None` if no list can be null.
-    pub present: Option<Arc<dyn Content>>,
-    /// One byte per value of the column, 0 if it is null; `None` if no value can be null.
-    pub elements: Option<Arc<dyn Content>>,
+    /// Which rows of the column are null; `None` if no list can be null.
+    pub validity: Option<Validity>,
+    /// Which values of the column are null; `None` if no value can be null.
+    pub elements: Option<Validity>,
 }
 
 /// The numbers of values of the lists.
@@ -104,8 +104,7 @@ impl Lists {
                 before.push(levels);
             }
             if let Some(elements) = &self.elements {
-                let nulls = zeros(&Slice::new(elements.clone(), lists.first, values - count))?;
-                values = values.saturating_sub(nulls);
+                values = values.saturating_sub(elements.part(lists.first, values - count).null_count()?);
             }
             row = end;
         }
@@ -130,13 +129,7 @@ impl Lists {
                 lengths.ok_or_else(|| Error::damaged("offsets of values that decrease, or lie within a value"))?
             }
         };
-        if let Some(present) = &self.present {
-            let mut marks = vec![0; count];
-            present.read_at(rows.start, &mut marks)?;
-            for (length, _) in lengths.iter_mut().zip(&marks).filter(|(_, mark)| **mark == 0) {
-                *length = None;
-            }
-        }
+        RowValidity::of(self.validity.as_ref(), rows)?.nulls().for_each(|row| lengths[row] = None);
         Ok(SomeLists { first, lengths })
     }
 
@@ -146,12 +139,12 @@ impl Lists {
         if let Lengths::Offsets(offsets) = &self.lengths {
             offsets.read(8 * rows.start, Output::Ahead(8 * (count + 1)))?;
         }
-        self.present.as_ref().map_or(Ok(()), |present| present.read(rows.start, Output::Ahead(count)))
+        RowValidity::default().read(self.validity.as_ref(), rows, &Output::Ahead(count))
     }
 
     /// Returns the definition level of an empty list: 1 if lists can be null, because null is 0.
     fn empty_level(&self) -> u8 {
-        u8::from(self.present.is_some())
+        u8::from(self.validity.is_some())
     }
 
     /// Returns the definition level of a value that is not null.
@@ -270,14 +263,7 @@ impl Levels {
     }
 
     /// Sets the levels of null values; `out` begins with the level `start`.
-    fn mark_nulls(
-        &self,
-        elements: &Arc<dyn Content>,
-        runs: &[Run],
-        start: u64,
-        null: u8,
-        out: &mut [u8],
-    ) -> Result<()> {
+    fn mark_nulls(&self, elements: &Validity, runs: &[Run], start: u64, null: u8, out: &mut [u8]) -> Result<()> {
         let Some((first, last)) = runs.first().zip(runs.last()) else { return Ok(()) };
         // Null lists have no values, so the values of all runs are consecutive, and no more than the levels.
         let mut marks = vec![0; (last.value + last.count - first.value) as usize];
@@ -337,9 +323,9 @@ mod tests {
         });
         let offsets: Vec<u8> = std::iter::once(0).chain(ends).flat_map(u64::to_le_bytes).collect();
         let marks: Vec<u8> = lengths.iter().map(|length| u8::from(length.is_some())).collect();
-        let present: Option<Arc<dyn Content>> = marks.contains(&0).then(|| Arc::new(marks) as _);
+        let validity = marks.contains(&0).then(|| Arc::new(marks).into());
         let lengths_of = Lengths::Offsets(Arc::new(offsets).into());
-        Lists { rows: 0..lengths.len() as u64, value_size, lengths: lengths_of, present, elements: None }
+        Lists { rows: 0..lengths.len() as u64, value_size, lengths: lengths_of, validity, elements: None }
     }
 
     /// Returns the levels as specified by the format, list by list.
@@ -427,10 +413,10 @@ mod tests {
             });
             let offsets: Vec<u8> = std::iter::once(0).chain(ends).flat_map(u64::to_le_bytes).collect();
             let marks: Vec<u8> = lists.iter().map(|list| u8::from(list.is_some())).collect();
-            let present: Option<Arc<dyn Content>> = marks.contains(&0).then(|| Arc::new(marks) as _);
+            let validity = marks.contains(&0).then(|| Arc::new(marks).into());
             let there = elements.iter().filter(|mark| **mark == 1).count() as u64;
             let (rows, lengths) = (0..lists.len() as u64, Lengths::Offsets(Arc::new(offsets).into()));
-            let all = Lists { rows, value_size: 1, lengths, present, elements: Some(Arc::new(elements)) };
+            let all = Lists { rows, value_size: 1, lengths, validity, elements: Some(Arc::new(elements).into()) };
             let counted = all.count().unwrap();
             prop_assert_eq!(counted.values, there);
             let levels = counted.levels() as usize;
@@ -450,11 +436,11 @@ mod tests {
     fn lengths_are_prefetched() {
         let lengths: Vec<Option<u64>> = (0..9000).map(|row| (row % 7 != 0).then_some(row % 5)).collect();
         assert_reads_ahead_within(8 * BLOCK_ROWS, |sources| {
-            let Lists { rows, value_size, lengths, present, .. } = lists(&lengths, 8);
+            let Lists { rows, value_size, lengths, validity, .. } = lists(&lengths, 8);
             let Lengths::Offsets(offsets) = lengths else { unreachable!() };
             let lengths = Lengths::Offsets(sources.values(offsets.content()).into());
-            let present = present.map(|present| sources.values(present));
-            Arc::new(Lists { rows, value_size, lengths, present, elements: None }.count().unwrap().content())
+            let validity = validity.map(|validity| sources.values(validity.content()).into());
+            Arc::new(Lists { rows, value_size, lengths, validity, elements: None }.count().unwrap().content())
         });
     }
 
@@ -463,7 +449,7 @@ mod tests {
         for offsets in [[0u64, 8, 4], [0, 6, 8], [8, 0, 8]] {
             let offsets: Vec<u8> = offsets.into_iter().flat_map(u64::to_le_bytes).collect();
             let lengths = Lengths::Offsets(Arc::new(offsets).into());
-            assert!(Lists { rows: 0..2, value_size: 4, lengths, present: None, elements: None }.count().is_err());
+            assert!(Lists { rows: 0..2, value_size: 4, lengths, validity: None, elements: None }.count().is_err());
         }
     }
 }

@@ -25,7 +25,7 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> ChunkStatistics {
     let nulls = match column.layout {
         // Codes without a label are null, too, and lists count elements.
         PageLayout::Values(_) | PageLayout::Bits | PageLayout::Bytes => {
-            let nulls = if column.present.is_some() { known.nulls(rows.clone()) } else { Ok(Some(0)) };
+            let nulls = if column.validity.is_some() { known.nulls(rows.clone()) } else { Ok(Some(0)) };
             nulls.map_err(log).ok().flatten()
         }
         _ => None,

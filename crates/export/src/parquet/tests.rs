@@ -112,7 +112,7 @@ fn columns_are_prefetched() {
                 match counts_values {
                     true => Column { values: sources.index(column.values.clone()), ..column.clone() },
                     false => {
-                        let validity = column.validity.clone().map(|validity| sources.index(validity));
+                        let validity = column.validity.clone().map(|validity| sources.index(validity.content()).into());
                         Column { validity, ..sources.column(Column { validity: None, ..column.clone() }) }
                     }
                 }
@@ -254,7 +254,7 @@ fn not_a_time_is_null_in_every_unit() {
         let column = Column::fixed(Field::new("a", datatype), vec![3], times);
         let stored = ParquetColumn::new(&column).unwrap();
         assert!(stored.field.is_nullable, "{}", datatype.name());
-        assert_eq!(read_all(stored.present.as_ref().unwrap()), [1, 0, 1], "{}", datatype.name());
+        assert_eq!(read_all(&**stored.validity.as_ref().unwrap()), [1, 0, 1], "{}", datatype.name());
         read_all(&parquet(std::slice::from_ref(&column), None, Vec::new()).unwrap().content);
         // Coordinates that are known to be times are never null.
         assert!(!ParquetColumn::new(&column.with_bounds(0, 9)).unwrap().field.is_nullable);

@@ -7,12 +7,13 @@ use tilefs_format::time_unit::TimeUnit;
 
 use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::arrow::types::{as_days, bytes_type, code_labels, element_type, label_type, value_type};
-use crate::column::validity::Validity;
+use crate::column::missing::MissingAsNull;
 use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
+use crate::content::validity::Validity;
 use tilefs_format::calendar;
 
 /// The physical types, by their numbers in Parquet.
@@ -135,8 +136,7 @@ pub struct ParquetColumn {
     pub offsets: Option<Offsets>,
     /// For [`PageLayout::Elements`].
     pub elements: Option<Elements>,
-    /// One byte per cell, 0 if it has no value.
-    pub present: Option<Arc<dyn Content>>,
+    pub validity: Option<Validity>,
     pub dictionary: Option<LabelDictionary>,
     /// Whether reading fails for some values: texts that are not UTF-8, and dates that the type cannot represent.
     pub may_refuse: bool,
@@ -168,15 +168,11 @@ impl ParquetColumn {
         };
         let is_codes = matches!(stored.layout, PageLayout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
-        let may_lack_times = matches!(stored.layout, PageLayout::Values(_)) && Validity::may_lack_times(column);
-        let present: Option<Arc<dyn Content>> = match labels {
-            Some(labels) => Some(Arc::new(Validity::of_codes(column, labels))),
-            None if may_lack_times => Some(Arc::new(Validity::of_times(column))),
-            None => column.validity.clone(),
-        };
+        let has_times = matches!(stored.layout, PageLayout::Values(_));
+        let validity = MissingAsNull::validity(column, labels.map(|labels| &**labels), has_times);
         let values: Arc<dyn Content> = match &column.offsets {
             Some(offsets) if stored.leaf.logical == Some(Logical::String) && column.elements.is_none() => {
-                Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), present.clone(), &field.name))
+                Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), validity.clone(), &field.name))
             }
             _ => column.values.clone(),
         };
@@ -187,7 +183,7 @@ impl ParquetColumn {
             field: ArrowField {
                 name: field.name.clone(),
                 data_type: stored.arrow,
-                is_nullable: present.is_some(),
+                is_nullable: validity.is_some(),
                 is_ordered: labels.is_some_and(|labels| labels.ordered),
                 datatype: Some(field.datatype),
             },
@@ -199,7 +195,7 @@ impl ParquetColumn {
             conversion: stored.conversion,
             offsets: column.offsets.clone(),
             elements: column.elements.clone(),
-            present,
+            validity,
             dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
             may_refuse,
             statistics: column.statistics.clone(),

@@ -7,7 +7,9 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
+use crate::content::bits::Bits;
 use crate::content::offsets::{Offsets, wrong_offsets};
+use crate::content::validity::{RowValidity, Validity};
 
 /// Number of rows between remembered positions.
 pub const BLOCK_ROWS: u64 = 1024;
@@ -15,35 +17,34 @@ pub const BLOCK_ROWS: u64 = 1024;
 /// Number of blocks read at a time.
 const BLOCKS_AT_ONCE: usize = 32;
 
-/// The rows of a page that have a value.
+/// The validity of the rows of a page, whose values are counted.
 #[derive(Clone)]
-pub struct Present {
-    /// One byte per row, 0 for no value.
-    marks: Arc<dyn Content>,
+pub struct CountedValidity {
+    validity: Validity,
     /// The number of rows with a value before each block, and in all blocks.
     before: Arc<Vec<u32>>,
 }
 
-impl Present {
+impl CountedValidity {
     /// Counts the values of at most 2^31 rows.
     ///
     /// # Errors
-    /// Fails if any of the marks cannot be read.
-    pub fn count(marks: Arc<dyn Content>) -> Result<Self> {
-        let rows = marks.len();
+    /// Fails if the validity cannot be read.
+    pub fn of(validity: Validity) -> Result<Self> {
+        let rows = validity.len();
         let (mut before, mut count) = (vec![0], 0);
         let mut buf = vec![0; (BLOCK_ROWS * BLOCKS_AT_ONCE as u64).min(rows) as usize];
         let mut row = 0;
         while row < rows {
             let part = &mut buf[..(rows - row).min(BLOCK_ROWS * BLOCKS_AT_ONCE as u64) as usize];
-            marks.read_at(row, part)?;
+            validity.read_at(row, part)?;
             for block in part.chunks(BLOCK_ROWS as usize) {
-                count += block.iter().map(|mark| u32::from(*mark != 0)).sum::<u32>();
+                count += block.iter().map(|byte| u32::from(*byte != 0)).sum::<u32>();
                 before.push(count);
             }
             row += part.len() as u64;
         }
-        Ok(Present { marks, before: Arc::new(before) })
+        Ok(CountedValidity { validity, before: Arc::new(before) })
     }
 
     /// Returns the number of rows with a value.
@@ -51,12 +52,13 @@ impl Present {
         self.before.last().copied().unwrap_or(0).into()
     }
 
-    pub fn rows(&self) -> u64 {
-        self.marks.len()
+    fn rows(&self) -> u64 {
+        self.validity.len()
     }
 
-    pub fn marks(&self) -> &Arc<dyn Content> {
-        &self.marks
+    /// Returns one bit per row, as pages store it.
+    pub fn bits(&self) -> Bits {
+        self.validity.bits()
     }
 
     /// Returns the block that contains a value, given the value's number.
@@ -75,32 +77,32 @@ pub struct Compacted {
     /// The values of all rows.
     values: Arc<dyn Content>,
     size: u64,
-    present: Present,
+    validity: CountedValidity,
 }
 
 impl Compacted {
     /// Creates the content. `values` has `size` bytes for each row.
-    pub fn new(values: Arc<dyn Content>, size: u64, present: Present) -> Self {
-        Compacted { values, size, present }
+    pub fn new(values: Arc<dyn Content>, size: u64, validity: CountedValidity) -> Self {
+        Compacted { values, size, validity }
     }
 }
 
 impl Content for Compacted {
     fn len(&self) -> u64 {
-        self.present.values() * self.size
+        self.validity.values() * self.size
     }
 
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         let (mut at, mut rest) = (offset, out);
-        let (mut values, mut marks) = (Vec::new(), Vec::new());
-        let before = &self.present.before;
+        let (mut values, mut bytes) = (Vec::new(), Vec::new());
+        let before = &self.validity.before;
         while !rest.is_empty() {
-            let first = self.present.block_of(at / self.size);
+            let first = self.validity.block_of(at / self.size);
             // With nulls, memory is taken for a few blocks at a time.
-            let last = self.present.block_of((at + rest.len() - 1) / self.size);
+            let last = self.validity.block_of((at + rest.len() - 1) / self.size);
             let most = (BLOCKS_AT_ONCE / (self.size as usize / 64 + 1)).max(1);
             let end = if rest.wanted().is_some() { last.min(first.saturating_add(most - 1)) } else { last } + 1;
-            let rows = self.present.rows_of(&(first..end));
+            let rows = self.validity.rows_of(&(first..end));
             let (start, stop) = (u64::from(before[first]) * self.size, u64::from(before[end]) * self.size);
             let (mut now, later) = rest.split_at(stop - at);
             let skipped = at - start;
@@ -112,9 +114,9 @@ impl Content for Compacted {
             }
             let count = rows.end - rows.start;
             self.values.read(rows.start * self.size, now.aside(count * self.size, &mut values))?;
-            self.present.marks.read(rows.start, now.aside(count, &mut marks))?;
+            self.validity.validity.read(rows.start, now.aside(count, &mut bytes))?;
             let Some(out) = now.wanted() else { continue };
-            let kept = keep_present(&mut values, self.size as usize, &marks);
+            let kept = keep_valid(&mut values, self.size as usize, &bytes);
             let there = values[..kept].get(skipped as usize..).and_then(|there| there.get(..out.len()));
             out.copy_from_slice(there.ok_or_else(changed)?);
         }
@@ -126,16 +128,16 @@ fn changed() -> Error {
     Error::damaged("nulls that are not the ones counted before")
 }
 
-/// Moves the present values to the front; returns their length in bytes.
-fn keep_present(values: &mut [u8], size: usize, marks: &[u8]) -> usize {
+/// Moves the valid values to the front, given their validity bytes; returns the length of the valid values in bytes.
+fn keep_valid(values: &mut [u8], size: usize, validity: &[u8]) -> usize {
     match size {
-        1 => keep_present_of::<1>(values, marks),
-        2 => keep_present_of::<2>(values, marks),
-        4 => keep_present_of::<4>(values, marks),
-        8 => keep_present_of::<8>(values, marks),
+        1 => keep_valid_of::<1>(values, validity),
+        2 => keep_valid_of::<2>(values, validity),
+        4 => keep_valid_of::<4>(values, validity),
+        8 => keep_valid_of::<8>(values, validity),
         _ => {
             let mut to = 0;
-            for (row, _) in marks.iter().enumerate().filter(|(_, mark)| **mark != 0) {
+            for (row, _) in validity.iter().enumerate().filter(|(_, byte)| **byte != 0) {
                 values.copy_within(row * size..(row + 1) * size, to);
                 to += size;
             }
@@ -144,13 +146,13 @@ fn keep_present(values: &mut [u8], size: usize, marks: &[u8]) -> usize {
     }
 }
 
-fn keep_present_of<const SIZE: usize>(values: &mut [u8], marks: &[u8]) -> usize {
+fn keep_valid_of<const SIZE: usize>(values: &mut [u8], validity: &[u8]) -> usize {
     let (values, _) = values.as_chunks_mut::<SIZE>();
     let mut to = 0;
     // Branchless: each value is written, and overwritten by the next if it is null.
-    for (row, mark) in marks.iter().enumerate().take(values.len()) {
+    for (row, byte) in validity.iter().enumerate().take(values.len()) {
         values[to] = values[row];
-        to += usize::from(*mark != 0);
+        to += usize::from(*byte != 0);
     }
     to * SIZE
 }
@@ -171,8 +173,8 @@ pub struct LengthsAndBytes {
     prefix: u64,
     /// The position of the bytes of these rows.
     bytes: Range<u64>,
-    /// The rows that have a value, and the start of each block's values in this content.
-    present: Option<(Present, Vec<u64>)>,
+    /// The validity of the rows, if any can be null, and the start of each block's values in this content.
+    validity: Option<(CountedValidity, Vec<u64>)>,
     length: u64,
     /// The block at which the last read ended, and its start: the next read usually begins there.
     last: Mutex<(u64, u64)>,
@@ -190,7 +192,7 @@ impl LengthsAndBytes {
         rows: Range<u64>,
         bytes: Range<u64>,
         prefix: u64,
-        present: Option<Present>,
+        validity: Option<CountedValidity>,
     ) -> Result<Self> {
         let mut new = LengthsAndBytes {
             values,
@@ -199,23 +201,22 @@ impl LengthsAndBytes {
             rows,
             bytes,
             prefix,
-            present: None,
+            validity: None,
             last: Mutex::default(),
         };
-        if let Some(present) = present {
+        if let Some(validity) = validity {
             let (mut starts, mut start) = (vec![0], 0);
-            let (mut offsets, mut marks) = (Vec::new(), Vec::new());
+            let mut offsets = Vec::new();
             for block in 0..(new.rows.end - new.rows.start).div_ceil(BLOCK_ROWS) {
                 let rows = new.block(block);
                 new.read_offsets(&rows, &mut offsets)?;
-                marks.resize((rows.end - rows.start) as usize, 0);
-                present.marks.read_at(rows.start - new.rows.start, &mut marks)?;
-                let lengths = offsets.windows(2).zip(&marks).filter(|(_, mark)| **mark != 0);
-                start += lengths.map(|(ends, _)| ends[1] - ends[0] + prefix).sum::<u64>();
+                let valid = new.validity_of(&validity, &rows)?;
+                let lengths = offsets.windows(2).enumerate().filter(|(row, _)| !valid.is_null(*row));
+                start += lengths.map(|(_, ends)| ends[1] - ends[0] + prefix).sum::<u64>();
                 starts.push(start);
             }
             new.length = start;
-            new.present = Some((present, starts));
+            new.validity = Some((validity, starts));
         }
         Ok(new)
     }
@@ -224,6 +225,11 @@ impl LengthsAndBytes {
     fn block(&self, number: u64) -> Range<u64> {
         let row = |block: u64| self.rows.start.saturating_add(block.saturating_mul(BLOCK_ROWS)).min(self.rows.end);
         row(number)..row(number + 1)
+    }
+
+    /// Reads the validity of some rows, given as row numbers of the column.
+    fn validity_of(&self, page: &CountedValidity, rows: &Range<u64>) -> Result<RowValidity> {
+        RowValidity::of(Some(&page.validity), rows.start - self.rows.start..rows.end - self.rows.start)
     }
 
     /// Reads the offsets of the values of some rows and the final end.
@@ -240,7 +246,7 @@ impl LengthsAndBytes {
 
     /// Returns the start of a block's values in this content.
     fn start_of(&self, block: u64) -> Result<u64> {
-        if let Some((_, starts)) = &self.present {
+        if let Some((_, starts)) = &self.validity {
             return Ok(starts.get(block as usize).copied().unwrap_or(self.length));
         }
         let row = self.block(block).start;
@@ -282,12 +288,11 @@ impl LengthsAndBytes {
     /// Writes the values of a block as far as `out` covers them. The values begin at position `start`, and `out` begins
     /// at position `at`. Advances `at`, and returns the rest of `out`.
     fn read_block<'o>(&self, rows: Range<u64>, start: u64, at: &mut u64, mut out: Output<'o>) -> Result<Output<'o>> {
-        let (mut offsets, mut marks) = (Vec::new(), vec![1; (rows.end - rows.start) as usize]);
+        let mut offsets = Vec::new();
         self.read_offsets(&rows, &mut offsets)?;
-        if let Some((present, _)) = &self.present {
-            present.marks.read_at(rows.start - self.rows.start, &mut marks)?;
-        }
-        let mut block = BlockReader { offsets, marks, prefix: self.prefix, row: 0, place: start, at: *at };
+        let validity = self.validity.as_ref().map(|(validity, _)| self.validity_of(validity, &rows)).transpose()?;
+        let validity = validity.unwrap_or_default();
+        let mut block = BlockReader { offsets, validity, prefix: self.prefix, row: 0, place: start, at: *at };
         let mut values = Vec::new();
         while !out.is_empty() && block.skip() {
             out = match block.value_bytes() > TEXT_BATCH {
@@ -331,7 +336,7 @@ impl LengthsAndBytes {
         self.values.read_at(first, values)?;
         out = block.write_whole_values(first, end, values, out);
         while block.row < end && !out.is_empty() {
-            if block.marks[block.row] != 0 {
+            if !block.validity.is_null(block.row) {
                 let value = &values[(block.offsets[block.row] - first) as usize..][..block.value_bytes() as usize];
                 out = block.write(&(value.len() as u32).to_le_bytes()[..self.prefix as usize], out);
                 out = block.write(value, out);
@@ -346,8 +351,7 @@ impl LengthsAndBytes {
 struct BlockReader {
     /// The offset of each row's value in the column, and the final end.
     offsets: Vec<u64>,
-    /// One byte per row, 0 for no value.
-    marks: Vec<u8>,
+    validity: RowValidity,
     /// Size of the length before each value.
     prefix: u64,
     /// The next row, by its number in the block.
@@ -359,6 +363,10 @@ struct BlockReader {
 }
 
 impl BlockReader {
+    fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
     /// Returns the length of the next row's value.
     fn value_bytes(&self) -> u64 {
         self.offsets[self.row + 1] - self.offsets[self.row]
@@ -366,8 +374,8 @@ impl BlockReader {
 
     /// Skips nulls, and values that end before the output begins; returns `false` at the end of the block.
     fn skip(&mut self) -> bool {
-        while self.row < self.marks.len() {
-            if self.marks[self.row] != 0 {
+        while self.row < self.rows() {
+            if !self.validity.is_null(self.row) {
                 let end = self.place + self.prefix + self.value_bytes();
                 if end > self.at {
                     return true;
@@ -384,8 +392,8 @@ impl BlockReader {
     fn batch(&self, wanted: u64) -> (usize, u64) {
         let (first, wanted_end) = (self.offsets[self.row], self.at + wanted);
         let (mut end, mut place) = (self.row, self.place);
-        while end < self.marks.len() && place < wanted_end && self.offsets[end + 1] - first <= TEXT_BATCH {
-            if self.marks[end] != 0 {
+        while end < self.rows() && place < wanted_end && self.offsets[end + 1] - first <= TEXT_BATCH {
+            if !self.validity.is_null(end) {
                 place += self.prefix + self.offsets[end + 1] - self.offsets[end];
             }
             end += 1;
@@ -400,7 +408,7 @@ impl BlockReader {
         let prefix = self.prefix as usize;
         let (mut row, mut filled) = (self.row, 0);
         while row < end {
-            if self.marks[row] != 0 {
+            if !self.validity.is_null(row) {
                 let value = &values[(self.offsets[row] - first) as usize..(self.offsets[row + 1] - first) as usize];
                 let Some(target) = bytes.get_mut(filled..filled + prefix + value.len()) else { break };
                 let (length, target) = target.split_at_mut(prefix);
@@ -470,7 +478,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn present_values_are_end_to_end(count in 0usize..5000, every in 0usize..4, size in 1usize..20) {
+        fn valid_values_are_end_to_end(count in 0usize..5000, every in 0usize..4, size in 1usize..20) {
             let marks = marks(count, every);
             let values: Vec<u8> = (0..count * size).map(|i| (i * 7 / 3) as u8).collect();
             let expected: Vec<u8> = values
@@ -479,8 +487,8 @@ mod tests {
                 .filter(|(_, mark)| **mark != 0)
                 .flat_map(|(value, _)| value.to_vec())
                 .collect();
-            let present = Present::count(Arc::new(marks)).unwrap();
-            let compacted = Compacted::new(Arc::new(values), size as u64, present);
+            let validity = CountedValidity::of(Arc::new(marks).into()).unwrap();
+            let compacted = Compacted::new(Arc::new(values), size as u64, validity);
             prop_assert!(read_all(&compacted) == expected);
             assert_random_access(&compacted);
         }
@@ -502,11 +510,11 @@ mod tests {
             let (values, offsets, texts) = texts(count);
             let here = &texts[rows.start as usize..rows.end as usize];
             let marks = marks(here.len(), every);
-            let present = (every > 0).then(|| Present::count(Arc::new(marks.clone())).unwrap());
+            let validity = (every > 0).then(|| CountedValidity::of(Arc::new(marks.clone()).into()).unwrap());
             let start: usize = texts[..rows.start as usize].concat().len();
             let bytes = start as u64..(start + here.concat().len()) as u64;
             let content =
-                LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, prefix, present).unwrap();
+                LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, prefix, validity).unwrap();
             let expected: Vec<u8> = here
                 .iter()
                 .zip(&marks)
@@ -521,8 +529,8 @@ mod tests {
     #[test]
     fn values_are_prefetched() {
         assert_reads_ahead_within(8 * BLOCK_ROWS * BLOCKS_AT_ONCE as u64, |sources| {
-            let present = Present::count(sources.values(Arc::new(marks(100_000, 3)))).unwrap();
-            Arc::new(Compacted::new(sources.values(Arc::new(vec![1; 800_000])), 8, present))
+            let validity = CountedValidity::of(sources.values(Arc::new(marks(100_000, 3))).into()).unwrap();
+            Arc::new(Compacted::new(sources.values(Arc::new(vec![1; 800_000])), 8, validity))
         });
         assert_reads_ahead_within(TEXT_BATCH + 20 * BLOCK_ROWS, |sources| {
             let (values, offsets, _) = texts(3000);

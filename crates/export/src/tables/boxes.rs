@@ -14,6 +14,7 @@ use crate::column::{Column, ColumnStatistics, Field};
 use crate::content::Content;
 use crate::content::element::{BLOCK, Computed, by_elements};
 use crate::content::offsets::Offsets;
+use crate::content::validity::{RowValidity, Validity};
 use crate::geo::wkb::{Geometry, WkbError};
 
 /// The names of the sides of a box in GeoParquet, in the order of the columns of [`boxes`].
@@ -50,7 +51,7 @@ struct GeometryBoxes {
     name: String,
     values: Arc<dyn Content>,
     offsets: Offsets,
-    validity: Option<Arc<dyn Content>>,
+    validity: Option<Validity>,
     rows: u64,
     /// Recently computed blocks, by number.
     recent: LruCache<u64, Arc<Vec<[f64; 4]>>>,
@@ -71,10 +72,7 @@ impl GeometryBoxes {
         if !offsets.is_sorted() || offsets.last().is_some_and(|&end| end > self.values.len()) {
             return Err(Error::damaged("offsets of geometries that decrease, or lie outside"));
         }
-        let mut validity_bytes = vec![1; count];
-        if let Some(validity) = &self.validity {
-            validity.read_at(rows.start, &mut validity_bytes)?;
-        }
+        let validity = RowValidity::of(self.validity.as_ref(), rows.clone())?;
         let (mut boxes, mut bytes) = (Vec::with_capacity(count), Vec::new());
         while boxes.len() < count {
             let first = boxes.len();
@@ -85,7 +83,7 @@ impl GeometryBoxes {
             self.values.read_at(start, &mut bytes)?;
             for row in first..first + together {
                 let geometry = &bytes[(offsets[row] - start) as usize..(offsets[row + 1] - start) as usize];
-                let around = if validity_bytes[row] == 0 { NO_BOX } else { box_of(geometry, rows.start + row as u64)? };
+                let around = if validity.is_null(row) { NO_BOX } else { box_of(geometry, rows.start + row as u64)? };
                 boxes.push(around);
             }
         }
@@ -98,9 +96,7 @@ impl GeometryBoxes {
         let rows = rows.start / BLOCK_ROWS * BLOCK_ROWS..end;
         let [start, end] = [self.offsets.at(rows.start)?, self.offsets.at(rows.end)?];
         self.offsets.read(8 * rows.start, Output::Ahead(8 * (rows.end - rows.start + 1)))?;
-        if let Some(validity) = &self.validity {
-            validity.read(rows.start, Output::Ahead(rows.end - rows.start))?;
-        }
+        RowValidity::default().read(self.validity.as_ref(), rows, &Output::Ahead(0))?;
         self.values.read(start, Output::Ahead(end.saturating_sub(start)))
     }
 }

@@ -9,6 +9,7 @@ use tilefs_reader::read::Output;
 use crate::column::{Column, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::content::offsets::Offsets;
+use crate::content::validity::{RowValidity, Validity};
 
 /// The cells of a column, each consisting of elements: numbers, or bytes of a text.
 pub struct ColumnCells {
@@ -17,8 +18,8 @@ pub struct ColumnCells {
     pub size: u64,
     count: Count,
     values: Arc<dyn Content>,
-    /// One byte per cell, 0 for null.
-    validity: Option<Arc<dyn Content>>,
+    /// Which cells are null, if any can be.
+    pub validity: Option<Validity>,
 }
 
 /// The number of elements of a cell.
@@ -26,20 +27,6 @@ enum Count {
     Each(u64),
     /// Given by the offsets.
     Offsets(Offsets),
-}
-
-/// Which of some rows are null.
-#[derive(Default)]
-pub struct RowValidity {
-    /// One byte for each row, 0 for null; empty if no cell of the column can be null.
-    bytes: Vec<u8>,
-}
-
-impl RowValidity {
-    /// Returns whether the cell of a row is null.
-    pub fn is_null(&self, row: usize) -> bool {
-        self.bytes.get(row) == Some(&0)
-    }
 }
 
 impl ColumnCells {
@@ -135,20 +122,6 @@ impl ColumnCells {
         if values.is_empty() { Ok(()) } else { self.values.read(elements.start * self.size, values) }
     }
 
-    /// Reads the validity of rows, or prefetches it if `out` has no memory.
-    ///
-    /// # Errors
-    /// Fails if it cannot be read.
-    pub fn read_validity(&self, rows: Range<u64>, out: &Output<'_>, read: &mut RowValidity) -> Result<()> {
-        read.bytes.clear();
-        match &self.validity {
-            Some(validity) if rows.start < rows.end => {
-                validity.read(rows.start, out.aside(rows.end - rows.start, &mut read.bytes))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Prefetches the cells between two positions: their validity, values, and offsets. A position is a row, and the
     /// number of elements of its cell before the position.
     ///
@@ -164,7 +137,7 @@ impl ColumnCells {
         }
         let elements = self.element(from.0)? + from.1..self.element(to.0)? + to.1;
         let ahead = Output::Ahead(0);
-        self.read_validity(rows, &ahead, &mut RowValidity::default())?;
+        RowValidity::default().read(self.validity.as_ref(), rows, &ahead)?;
         self.read_values(elements, &ahead, &mut Vec::new())
     }
 }

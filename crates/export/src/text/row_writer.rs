@@ -6,9 +6,9 @@ use std::sync::PoisonError;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
-use super::cells::RowValidity;
 use super::rows::{TextColumn, TextLines};
 use crate::content::element::by_elements;
+use crate::content::validity::RowValidity;
 use crate::content::{Content, read_head};
 
 /// Number of rows written together, so that all columns of a batch stay in the processor's cache.
@@ -152,7 +152,7 @@ impl<'a> RowWriter<'a> {
         let from = elements[0] + self.seen(column, elements, 0).start;
         let to = elements[count - 1] + self.seen(column, elements, count - 1).end;
         column.cells.read_values(from..to, &self.out, &mut self.values)?;
-        column.cells.read_validity(first..first + count as u64, &self.out, &mut self.validity)?;
+        self.validity.read(column.cells.validity.as_ref(), first..first + count as u64, &self.out)?;
         let (start, end, size) = (self.start, self.end(), column.cells.size);
         let bytes = |from_element: u64, to_element: u64| {
             &self.values[((from_element - from) * size) as usize..((to_element - from) * size) as usize]

@@ -10,13 +10,14 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use super::cells::{ColumnCells, RowValidity};
+use super::cells::ColumnCells;
 use super::geojson;
 use super::json::{self, NotInJson};
 use super::position::Position;
 use super::style::{self, LONG, Style};
 use super::value::Printer;
 use crate::column::{Column, FormatResult};
+use crate::content::validity::RowValidity;
 
 /// Maximum numbers of cells and of rows written together: enough for efficient reads of columns, and few enough for
 /// their text to stay in the processor's cache.
@@ -105,7 +106,7 @@ impl TableColumn {
         let (from, to) = (loaded.elements[0], loaded.elements[count as usize]);
         let wanted = Output::Into(&mut []);
         self.cells.read_values(from..to, &wanted, &mut loaded.values)?;
-        self.cells.read_validity(first..first + count, &wanted, &mut loaded.validity)
+        loaded.validity.read(self.cells.validity.as_ref(), first..first + count, &wanted)
     }
 
     /// Appends a loaded cell.

@@ -13,6 +13,7 @@ use crate::column::{Column, Field};
 use crate::content::Content;
 use crate::content::element::Converted;
 use crate::content::masked::Masked;
+use crate::content::validity::Validity;
 
 pub type Attributes = Map<String, Value>;
 
@@ -39,13 +40,6 @@ pub(super) struct ArrayLayout {
     pub attributes: Attributes,
 }
 
-/// The cells of a nullable column that an array of booleans marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Marks {
-    Valid,
-    Null,
-}
-
 impl ZarrArray {
     /// Creates the array of the values of a column; `null` replaces null cells.
     pub(super) fn of_values(
@@ -65,19 +59,18 @@ impl ZarrArray {
         Self::new(column.shape().to_vec(), kind, layout, cells)
     }
 
-    /// Creates an array of booleans that marks which cells of a nullable column are valid, or null.
-    pub(super) fn of_validity(column: &Arc<dyn Boxes>, marks: Marks, layout: ArrayLayout) -> Self {
+    /// Creates an array of booleans that marks some cells of a nullable column: the valid or the null ones.
+    pub(super) fn of_marks(
+        column: &Arc<dyn Boxes>,
+        marks: impl Fn(&Validity) -> Converted + Send + Sync + 'static,
+        layout: ArrayLayout,
+    ) -> Self {
         let cells = column.clone();
         let cells = move |of: &IndexBox| -> Result<Column> {
             let column = cells.column(of)?;
             let validity = column.validity.ok_or_else(|| Error::internal("a nullable column without validity"))?;
-            // Booleans are 0 and 1; any byte that is not 0 means valid.
-            let booleans = Converted::new(validity, 1, 1, move |from, to| {
-                to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from((*from != 0) == (marks == Marks::Valid)));
-                Ok(())
-            });
             let field = Field::new(column.field.name, Datatype::Bool);
-            Ok(Column::fixed(field, column.shape, Arc::new(booleans)))
+            Ok(Column::fixed(field, column.shape, Arc::new(marks(&validity))))
         };
         Self::new(column.shape().to_vec(), ZarrType::booleans(), layout, cells)
     }

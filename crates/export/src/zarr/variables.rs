@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
 
-use super::array::{ArrayLayout, Attributes, Marks, ZarrArray, chunk_of};
+use super::array::{ArrayLayout, Attributes, ZarrArray, chunk_of};
 use super::json as texts;
 use super::node::{METADATA, ZarrGroup, ZarrNode};
 use super::types::ZarrType;
@@ -17,6 +17,7 @@ use crate::cf::{self, CfAttribute, CfValue, Note};
 use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use crate::column::dataset::CfDataset;
 use crate::column::{Column, Field, Labels, Metadatum};
+use crate::content::validity::Validity;
 use crate::geo::georeference::Georeference;
 
 /// Number of coordinates of an axis in a chunk.
@@ -183,7 +184,7 @@ impl GroupBuilder {
         let layout = ArrayLayout { chunk, dimensions: axes.to_vec(), attributes };
         self.group
             .members
-            .push((name, ZarrNode::Array(Arc::new(ZarrArray::of_validity(column, Marks::Valid, layout)))));
+            .push((name, ZarrNode::Array(Arc::new(ZarrArray::of_marks(column, Validity::valid_cells, layout)))));
     }
 
     /// Adds all labels of an enumeration, in the order of their codes.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::RawFile;
+use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
 use tilefs_format::datatype::Kind;
@@ -319,9 +320,9 @@ impl Subarray for DenseSubarray {
         Ok(Arc::new(RawFile(VarOffsets::new(self.var_column(number, &attribute.fill)?)?)))
     }
 
-    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+    fn validity(&self, field: FieldId) -> Result<Validity> {
         let (number, attribute) = self.attribute(field)?;
-        self.column(number, FieldFile::Validity, vec![attribute.fill_validity])
+        Ok(self.column(number, FieldFile::Validity, vec![attribute.fill_validity])?.into())
     }
 
     fn column_major_values(&self, field: FieldId) -> Result<Option<Arc<dyn Content>>> {

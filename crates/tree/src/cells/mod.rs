@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::column::boxes::{Boxes, SpacedBoxes};
+use tilefs_export::content::validity::Validity;
 use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::error::{Error, Result};
@@ -150,7 +151,7 @@ pub trait Subarray: Send + Sync {
     ///
     /// # Errors
     /// As for [`Subarray::values`].
-    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+    fn validity(&self, field: FieldId) -> Result<Validity>;
 
     /// Returns the values of a fixed-size attribute with the first axis varying fastest; `None` for sparse arrays.
     ///

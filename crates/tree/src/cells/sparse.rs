@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::{FixedCells, RawFile};
+use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
 use tilefs_format::error::{Error, Result};
@@ -208,11 +209,11 @@ impl Subarray for SparseSubarray {
         Ok(cell.map(|(fragment, cell)| (self.array.fragment_name(fragment).to_owned(), cell)))
     }
 
-    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+    fn validity(&self, field: FieldId) -> Result<Validity> {
         let FieldId::Attribute(number) = field else {
             return Err(Error::internal("coordinates are never null"));
         };
-        Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)))
+        Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)).into())
     }
 
     fn part_starts(&self, most: u64) -> Result<Vec<u64>> {

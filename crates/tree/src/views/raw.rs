@@ -102,7 +102,8 @@ fn add_validity(files: &mut FilesOfField<'_>) {
     let name = files.name("valid.u8");
     let (bytes, listing) = (length(files.known_cells(), Some(1)), files.fields.listing(Sizing::Count));
     files.add_with(DeclaredFile { name, view: &VALIDITY.facts, bytes, listing }, |fields, id| {
-        described(fields, id, fields.file(move |fields| fields.subarray.validity(id)), xattrs::of_validity)
+        let file = fields.file(move |fields| Ok(fields.subarray.validity(id)?.content()));
+        described(fields, id, file, xattrs::of_validity)
     });
 }
 

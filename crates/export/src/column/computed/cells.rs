@@ -151,7 +151,7 @@ impl Cells {
             Arc::new([0].iter().chain(ends).flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>()).into()
         };
         let (shape, values) = (vec![self.count()], Arc::new(self.values));
-        let validity = Arc::new(self.element_validity_bytes);
+        let validity = Arc::new(self.element_validity_bytes).into();
         let column = match self.kind {
             CellKind::Value(_) => Column::fixed(field, shape, values),
             CellKind::Text => Column::variable(field, shape, values, offsets(&self.ends)),

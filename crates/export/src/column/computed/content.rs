@@ -26,7 +26,8 @@ impl ComputedColumns {
             let values = part(ColumnPart::Values, all.bytes);
             let field = field.clone().with_values_per_cell(kind.values_per_cell());
             let offsets = || part(ColumnPart::Offsets, (rows + 1).saturating_mul(8));
-            let elements = |offsets| Elements { offsets, validity: part(ColumnPart::ElementValidity, all.elements) };
+            let elements =
+                |offsets| Elements { offsets, validity: part(ColumnPart::ElementValidity, all.elements).into() };
             let column = match kind {
                 CellKind::Value(_) => Column::fixed(field, shape, values),
                 CellKind::Text => Column::variable(field, shape, values, offsets()),

@@ -9,6 +9,7 @@ use super::*;
 use crate::column::Column;
 use crate::content::Content;
 use crate::content::offsets::Offsets;
+use crate::content::validity::Validity;
 use crate::testing::{assert_random_access, elements_of_row, lists_of_nullable, read_all};
 
 /// Columns of each kind, computed from the number of a row; `stored` bytes for each row.
@@ -88,9 +89,9 @@ impl Compute for OfNumbers {
 /// The contents of a column.
 fn contents(column: &Column) -> Vec<Arc<dyn Content>> {
     let elements = column.elements.iter().flat_map(|elements| {
-        elements.offsets.iter().map(Offsets::content).chain([elements.validity.clone()]).collect::<Vec<_>>()
+        elements.offsets.iter().map(Offsets::content).chain([elements.validity.content()]).collect::<Vec<_>>()
     });
-    let own = column.offsets.iter().map(Offsets::content).chain(column.validity.clone());
+    let own = column.offsets.iter().map(Offsets::content).chain(column.validity.as_ref().map(Validity::content));
     [column.values.clone()].into_iter().chain(own).chain(elements).collect()
 }
 

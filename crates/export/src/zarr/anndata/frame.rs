@@ -12,9 +12,9 @@ use super::{encoding, encoding_of_array, note_new_name};
 use crate::cf::names::UniqueNames;
 use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
-use crate::content::Content;
 use crate::content::element::Converted;
-use crate::zarr::array::{ArrayLayout, Attributes, Marks, ZarrArray, chunk_of};
+use crate::content::validity::Validity;
+use crate::zarr::array::{ArrayLayout, Attributes, ZarrArray, chunk_of};
 use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;
 use crate::zarr::{LEFT_OUT, METADATA, ZarrGroup, ZarrNode};
@@ -26,8 +26,8 @@ const INDEX: &str = "_index";
 pub struct FrameColumn {
     /// With one axis: the rows.
     pub cells: Arc<dyn Boxes>,
-    /// For a nullable column: one byte per row, 0 for null.
-    pub validity: Option<Arc<dyn Content>>,
+    /// Which rows are null, if the column is nullable.
+    pub validity: Option<Validity>,
 }
 
 impl FrameColumn {
@@ -107,31 +107,16 @@ impl DataFrame {
     }
 }
 
-/// Bytes of validity examined at a time.
-const LOOKED_AT: u64 = 1 << 20;
-
 /// Maximum number of rows that are searched for nulls, so that opening stays fast.
-const MAX_LOOKED_AT: u64 = 1 << 26;
+const MAX_SEARCHED: u64 = 1 << 26;
 
 /// Returns whether any row may be null; assumes so if there are too many rows to search.
 fn has_nulls(column: &FrameColumn) -> Result<bool> {
-    let Some(validity) = &column.validity else { return Ok(false) };
-    if validity.len() > MAX_LOOKED_AT {
-        return Ok(true);
+    match &column.validity {
+        None => Ok(false),
+        Some(validity) if validity.len() > MAX_SEARCHED => Ok(true),
+        Some(validity) => validity.has_nulls(),
     }
-    let mut bytes = Vec::new();
-    let mut at = 0;
-    while at < validity.len() {
-        let length = LOOKED_AT.min(validity.len() - at);
-        // At most LOOKED_AT.
-        bytes.resize(length as usize, 0);
-        validity.read_at(at, &mut bytes)?;
-        if bytes.contains(&0) {
-            return Ok(true);
-        }
-        at += length;
-    }
-    Ok(false)
 }
 
 struct FrameBuilder {
@@ -253,7 +238,7 @@ fn plain(cells: &Arc<dyn Boxes>, null: Option<Vec<u8>>) -> Result<ZarrNode> {
 
 /// Returns the values, and a mask of nulls.
 fn nullable(cells: &Arc<dyn Boxes>, name: &str) -> Result<ZarrNode> {
-    let mask = ZarrArray::of_validity(cells, Marks::Null, layout(cells, encoding_of_array()));
+    let mask = ZarrArray::of_marks(cells, Validity::null_cells, layout(cells, encoding_of_array()));
     let members =
         vec![("values".to_owned(), plain(cells, None)?), ("mask".to_owned(), ZarrNode::Array(Arc::new(mask)))];
     Ok(ZarrNode::Group(Arc::new(ZarrGroup { attributes: encoding(name, "0.1.0"), members })))

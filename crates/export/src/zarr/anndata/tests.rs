@@ -114,7 +114,7 @@ fn names_with_slashes_are_paths_unless_another_column_is_there() {
 #[test]
 fn too_many_rows_are_not_searched_for_nulls() {
     let mut column = numbers(Field::new("v", Datatype::Int16), vec![1, 0], &[1]);
-    column.validity = Some(Arc::new(Repeat::new([1], 1 << 60)));
+    column.validity = Some(Arc::new(Repeat::new([1], 1 << 60)).into());
     assert_encoding(member(&group_of(column), "v"), "nullable-integer");
 }
 

@@ -12,14 +12,15 @@ use tilefs_reader::read::Output;
 use crate::column::{Column, Labels};
 use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
+use crate::content::validity::Validity;
 use crate::number;
 
-/// The validity of a column: one byte for each cell, 0 if the cell has no such value.
-pub struct Validity {
+/// The validity of a column whose missing values count as null: one byte for each cell, 0 if the cell has no value.
+pub struct MissingAsNull {
     values: Arc<dyn Content>,
     datatype: Datatype,
     missing: Missing,
-    validity: Option<Arc<dyn Content>>,
+    validity: Option<Validity>,
     /// The column's name, for the log.
     name: String,
     fill: Vec<u8>,
@@ -37,23 +38,33 @@ enum Missing {
     This(Vec<u8>),
 }
 
-impl Validity {
+impl MissingAsNull {
     /// Marks the cells of a column of codes that have a label and are not null.
     ///
     /// A code without a label is logged, once per column, unless it is the fill value or -1, which pandas writes for
     /// missing values.
-    pub fn of_codes(column: &Column, labels: &Labels) -> Self {
+    fn of_codes(column: &Column, labels: &Labels) -> Self {
         Self::new(column, Missing::WithoutLabel(labels.values.len() as i128))
     }
 
     /// Marks the cells of a column of dates or durations that are a time and not null.
-    pub fn of_times(column: &Column) -> Self {
+    fn of_times(column: &Column) -> Self {
         Self::new(column, Missing::NotATime)
     }
 
     /// Marks the cells of a column of single values that have other bytes than these, and are not null.
     fn of_other_than(column: &Column, missing: &[u8]) -> Self {
         Self::new(column, Missing::This(missing.to_vec()))
+    }
+
+    /// Returns the validity of a column in a format that shows its codes as `labels` or, if `has_times`, its values as
+    /// dates or durations: other codes, and values that are "not a time", count as null.
+    pub fn validity(column: &Column, labels: Option<&Labels>, has_times: bool) -> Option<Validity> {
+        match labels {
+            Some(labels) => Some(Arc::new(Self::of_codes(column, labels)).into()),
+            None if has_times && Self::may_lack_times(column) => Some(Arc::new(Self::of_times(column)).into()),
+            None => column.validity.clone(),
+        }
     }
 
     /// Returns whether single values of a column can be "not a time": dates and durations can, unless bounds exclude
@@ -66,7 +77,7 @@ impl Validity {
 
     fn new(column: &Column, missing: Missing) -> Self {
         let datatype = column.field.datatype;
-        Validity {
+        MissingAsNull {
             values: column.values.clone(),
             datatype,
             missing,
@@ -115,12 +126,12 @@ impl Validity {
 impl Column {
     /// Makes the cells with these bytes null; cells are single values.
     pub fn with_missing(self, value: &[u8]) -> Self {
-        let validity = Arc::new(Validity::of_other_than(&self, value));
+        let validity = Arc::new(MissingAsNull::of_other_than(&self, value));
         self.with_validity(validity)
     }
 }
 
-impl Content for Validity {
+impl Content for MissingAsNull {
     fn len(&self) -> u64 {
         self.values.len() / self.datatype.size() as u64
     }
@@ -165,29 +176,29 @@ mod tests {
     #[test]
     fn codes_need_a_label_and_dates_a_time() {
         let column = codes(200);
-        let present = Validity::of_codes(&column, column.field.labels.as_ref().unwrap());
+        let present = MissingAsNull::of_codes(&column, column.field.labels.as_ref().unwrap());
         assert_eq!(read_all(&present)[..8], [1, 0, 0, 0, 1, 1, 0, 0]);
         assert_random_access(&present);
         // The code 2 has no label; -1 and the fill value mean that there is none.
         assert!(present.is_logged.load(Ordering::Relaxed));
         for (code, fill, is_logged) in [(0xff, vec![0x80], false), (0x80, vec![0x80], false), (0x80, vec![], true)] {
             let column = Column::fixed(column.field.clone().with_fill(fill), vec![1], Arc::new(vec![code]));
-            let present = Validity::of_codes(&column, column.field.labels.as_ref().unwrap());
+            let present = MissingAsNull::of_codes(&column, column.field.labels.as_ref().unwrap());
             assert_eq!(read_all(&present), [0]);
             assert_eq!(present.is_logged.load(Ordering::Relaxed), is_logged, "{code}");
         }
         let dates = [0, i64::MIN, -1, i64::MAX].map(i64::to_le_bytes).concat();
         let column = Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![4], Arc::new(dates));
-        assert_eq!(read_all(&Validity::of_times(&column)), [1, 0, 1, 1]);
+        assert_eq!(read_all(&MissingAsNull::of_times(&column)), [1, 0, 1, 1]);
         let column = column.with_validity(Arc::new(vec![2, 1, 0, 1]));
-        assert_eq!(read_all(&Validity::of_times(&column)), [1, 0, 0, 1]);
+        assert_eq!(read_all(&MissingAsNull::of_times(&column)), [1, 0, 0, 1]);
     }
 
     #[test]
     fn values_and_validity_are_prefetched() {
         assert_reads_ahead(|sources| {
             let column = sources.column(codes(200));
-            Arc::new(Validity::of_codes(&column, column.field.labels.as_ref().unwrap()))
+            Arc::new(MissingAsNull::of_codes(&column, column.field.labels.as_ref().unwrap()))
         });
     }
 }
