@@ -16,12 +16,12 @@ const MAX_DISTINCT: usize = 200;
 /// Remembers what was logged.
 #[derive(Debug, Default)]
 pub struct ErrorLog {
-    written: Mutex<Written>,
+    written: Mutex<WrittenErrors>,
     recent: Arc<RecentErrors>,
 }
 
 #[derive(Debug, Default)]
-struct Written {
+struct WrittenErrors {
     /// Time of the last log line per error text, and the number of repeats since.
     texts: HashMap<String, (Instant, u64)>,
     since: Option<Instant>,
@@ -58,7 +58,7 @@ pub fn reason_of_panic(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }
 
-impl Written {
+impl WrittenErrors {
     /// Returns the line to log now, if any.
     fn line(&mut self, doing: &str, error: &str, now: Instant) -> Option<String> {
         if self.since.is_none_or(|since| now.duration_since(since) >= QUIET) {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn errors_are_logged_once_and_repeats_counted() {
-        let mut written = Written::default();
+        let mut written = WrittenErrors::default();
         let start = Instant::now();
         assert_eq!(written.line("read of a", "bad chunk", start).as_deref(), Some("read of a: bad chunk"));
         for _ in 0..9 {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_different_errors_is_cut_and_memory_is_bounded() {
-        let mut written = Written::default();
+        let mut written = WrittenErrors::default();
         let start = Instant::now();
         for round in 0..5_u32 {
             let now = start + QUIET * round;

@@ -17,11 +17,11 @@ const LONGEST: usize = 2000;
 #[derive(Debug, Default)]
 pub struct RecentErrors {
     /// The most recent is the last.
-    errors: Mutex<VecDeque<Recent>>,
+    errors: Mutex<VecDeque<RecentError>>,
 }
 
 #[derive(Debug)]
-struct Recent {
+struct RecentError {
     text: String,
     times: u64,
     last: SystemTime,
@@ -40,7 +40,7 @@ impl RecentErrors {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let known = errors.iter().position(|known| known.text == text).and_then(|place| errors.remove(place));
         let times = known.map_or(0, |known| known.times).saturating_add(1);
-        errors.push_back(Recent { text, times, last: SystemTime::now() });
+        errors.push_back(RecentError { text, times, last: SystemTime::now() });
         if errors.len() > KEPT {
             errors.pop_front();
         }
@@ -52,7 +52,7 @@ impl RecentErrors {
         if errors.is_empty() {
             return "no errors so far\n".to_owned();
         }
-        let line = |error: &Recent| {
+        let line = |error: &RecentError| {
             let since = error.last.duration_since(UNIX_EPOCH).unwrap_or_default();
             let times = if error.times > 1 { format!(" ({} times)", error.times) } else { String::new() };
             format!("{} {}{times}\n", extended(since.as_millis() as u64), error.text)

@@ -81,12 +81,12 @@ fn for_random_ranges(length: u64, check: impl Fn(Range<u64>)) {
 #[derive(Default)]
 pub struct Sources {
     count: usize,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<Requested>>>,
 }
 
 /// A range of a source, by its number, and whether it was prefetched.
 #[derive(Debug, Clone)]
-struct Request {
+struct Requested {
     source: usize,
     range: Range<u64>,
     is_ahead: bool,
@@ -98,7 +98,7 @@ struct RecordedSource {
     of: Arc<dyn Content>,
     source: usize,
     is_index: bool,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<Requested>>>,
 }
 
 impl Sources {
@@ -133,13 +133,13 @@ impl Content for RecordedSource {
 
     fn fill(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
         let (range, is_ahead) = (offset..offset + out.len(), out.wanted().is_none());
-        self.requests.lock().unwrap().push(Request { source: self.source, range, is_ahead, is_index: self.is_index });
+        self.requests.lock().unwrap().push(Requested { source: self.source, range, is_ahead, is_index: self.is_index });
         self.of.read(offset, out)
     }
 }
 
 /// The number of a source, and whether it is an index.
-type Source = (usize, bool);
+type SourceId = (usize, bool);
 
 /// Returns the bytes that a content requests from each of its sources for a range.
 ///
@@ -148,7 +148,7 @@ pub fn requested_ranges(
     make: &dyn Fn(&mut Sources) -> Arc<dyn Content>,
     range: Range<u64>,
     is_ahead: bool,
-) -> Vec<(Source, Range<u64>)> {
+) -> Vec<(SourceId, Range<u64>)> {
     let mut sources = Sources::default();
     let content = make(&mut sources);
     sources.requests.lock().unwrap().clear();
@@ -161,8 +161,8 @@ pub fn requested_ranges(
     let truly = requests.iter().find(|request| is_ahead && !request.is_ahead && !request.is_index);
     assert!(truly.is_none(), "values that prefetching must not read: {truly:?}");
     requests.sort_by_key(|request| (request.source, request.range.start));
-    let mut merged: Vec<(Source, Range<u64>)> = Vec::new();
-    for Request { source, range, is_index, .. } in requests.into_iter().filter(|request| !request.range.is_empty()) {
+    let mut merged: Vec<(SourceId, Range<u64>)> = Vec::new();
+    for Requested { source, range, is_index, .. } in requests.into_iter().filter(|request| !request.range.is_empty()) {
         match merged.last_mut() {
             Some((last, known)) if *last == (source, is_index) && range.start <= known.end => {
                 known.end = known.end.max(range.end)
@@ -194,8 +194,8 @@ const FARTHER: u64 = 512 * 8;
 /// somewhat farther, to find out how much of it is needed.
 pub fn assert_reads_ahead_within(spacing: u64, make: impl Fn(&mut Sources) -> Arc<dyn Content>) {
     let length = make(&mut Sources::default()).len();
-    let is_within = |some: &[(Source, Range<u64>)], all: &[(Source, Range<u64>)], farther: u64| {
-        let holds = |(source, range): &(Source, Range<u64>)| {
+    let is_within = |some: &[(SourceId, Range<u64>)], all: &[(SourceId, Range<u64>)], farther: u64| {
+        let holds = |(source, range): &(SourceId, Range<u64>)| {
             let farther = if source.1 { farther } else { 0 };
             all.iter().any(|(known, all)| {
                 known == source && all.start <= range.start && range.end <= all.end.saturating_add(farther)

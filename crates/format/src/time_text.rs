@@ -36,7 +36,7 @@ pub fn width(datatype: Datatype) -> usize {
 
 /// Calls `write` with the text of a date or time.
 pub fn print(datatype: Datatype, value: i64, write: impl FnOnce(&[u8])) {
-    let mut text = Text { bytes: [0; 48], length: 0 };
+    let mut text = ShortText { bytes: [0; 48], length: 0 };
     if value == i64::MIN {
         text.put(b"NaT");
     } else if datatype.is_datetime() {
@@ -51,7 +51,7 @@ pub fn print(datatype: Datatype, value: i64, write: impl FnOnce(&[u8])) {
     write(&text.bytes[..text.length]);
 }
 
-fn date(text: &mut Text, unit: TimeUnit, value: i64) {
+fn date(text: &mut ShortText, unit: TimeUnit, value: i64) {
     // The days, and the rest of the day in the unit.
     let (days, rest) = match unit {
         Year => return text.year(i128::from(value) + 1970),
@@ -81,7 +81,7 @@ fn date(text: &mut Text, unit: TimeUnit, value: i64) {
     }
 }
 
-fn weeks(text: &mut Text, value: i64) {
+fn weeks(text: &mut ShortText, value: i64) {
     // The calendar repeats after 400 years, which are 20,871 weeks.
     let (cycles, weeks) = (value.div_euclid(20_871), value.rem_euclid(20_871));
     let (year, month, day) = calendar::civil(weeks * 7);
@@ -89,7 +89,7 @@ fn weeks(text: &mut Text, value: i64) {
 }
 
 /// Writes hours and smaller units down to the unit; more than 24 hours stay hours.
-fn time_of_day(text: &mut Text, unit: TimeUnit, value: u64) {
+fn time_of_day(text: &mut ShortText, unit: TimeUnit, value: u64) {
     match unit {
         Hour => text.digits(value, 2),
         Minute => {
@@ -101,7 +101,7 @@ fn time_of_day(text: &mut Text, unit: TimeUnit, value: u64) {
     }
 }
 
-fn clock(text: &mut Text, unit: TimeUnit, seconds: u64, ticks: u64) {
+fn clock(text: &mut ShortText, unit: TimeUnit, seconds: u64, ticks: u64) {
     text.digits(seconds / 3600, 2);
     text.put(b":");
     text.digits(seconds / 60 % 60, 2);
@@ -125,12 +125,12 @@ fn unit_of(datatype: Datatype) -> TimeUnit {
 }
 
 /// A short text under construction.
-struct Text {
+struct ShortText {
     bytes: [u8; 48],
     length: usize,
 }
 
-impl Text {
+impl ShortText {
     fn put(&mut self, text: &[u8]) {
         for &byte in text {
             if let Some(place) = self.bytes.get_mut(self.length) {

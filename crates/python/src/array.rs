@@ -17,11 +17,11 @@ use tilefs_tree::array::array_folder;
 use tilefs_tree::cells::MAX_PART_ROWS;
 use tilefs_tree::{Folder, Node};
 
-use crate::array_per_process::{ArrayPerProcess, Axes, Opened};
+use crate::array_per_process::{ArrayPerProcess, AxisRanges, Opened};
 use crate::call;
 use crate::context::ProcessContext;
 use crate::matrix::Matrix;
-use crate::metadata::{self, MetadataValue};
+use crate::metadata::{self, PyMetadataValue};
 use crate::numpy_memory::filled;
 use crate::rows::{RowQuery, Rows};
 
@@ -138,7 +138,7 @@ impl PythonArray {
     }
 
     /// Reads the values of an attribute whose cells have a fixed size.
-    fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: Axes) -> PyResult<Bound<'py, PyAny>> {
+    fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: AxisRanges) -> PyResult<Bound<'py, PyAny>> {
         let (column, is_short, (dtype, values)) = self.column(py, |here| {
             let field = here.attribute(attribute)?;
             let column = here.column(attribute, &axes, FieldFile::Data, field.fill.clone())?;
@@ -151,7 +151,7 @@ impl PythonArray {
     }
 
     /// Reads which cells of a nullable attribute are null: true for null.
-    fn read_nulls<'py>(&self, py: Python<'py>, attribute: usize, axes: Axes) -> PyResult<Bound<'py, PyAny>> {
+    fn read_nulls<'py>(&self, py: Python<'py>, attribute: usize, axes: AxisRanges) -> PyResult<Bound<'py, PyAny>> {
         let (column, is_short) = self.column(py, |here| {
             let field = here.attribute(attribute)?;
             let column = here.column(attribute, &axes, FieldFile::Validity, vec![field.fill_validity])?;
@@ -170,7 +170,7 @@ impl PythonArray {
         &self,
         py: Python<'py>,
         attribute: usize,
-        axes: Axes,
+        axes: AxisRanges,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let (column, total) = self.run(py, |here| {
             let field = here.attribute(attribute)?;
@@ -272,7 +272,7 @@ impl PythonArray {
         Ok(metadata::keys(py, &*self.run(py, |here| here.array.metadata())?))
     }
 
-    fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
+    fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<PyMetadataValue<'py>>> {
         metadata::value(py, &self.run(py, |here| here.array.metadata())?, key)
     }
 }

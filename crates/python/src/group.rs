@@ -14,7 +14,7 @@ use tilefs_threads::PerProcess;
 use crate::array::PythonArray;
 use crate::call;
 use crate::context::ProcessContext;
-use crate::metadata::{self, MetadataValue};
+use crate::metadata::{self, PyMetadataValue};
 
 /// A group of arrays and groups.
 #[pyclass(frozen, name = "Group", module = "tilefs._tilefs")]
@@ -78,7 +78,7 @@ impl PythonGroup {
         Ok(metadata::keys(py, &*call::run(py, || self.here()?.metadata())?))
     }
 
-    fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
+    fn metadata_value<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<PyMetadataValue<'py>>> {
         metadata::value(py, &call::run(py, || self.here()?.metadata())?, key)
     }
 }

@@ -13,7 +13,7 @@ use tilefs_reader::Metadata;
 use crate::call;
 
 /// A value: its bytes or text, NumPy's type of one number (`None` for bytes and text), and how many there are.
-pub type MetadataValue<'py> = (Bound<'py, PyAny>, Option<String>, u32);
+pub type PyMetadataValue<'py> = (Bound<'py, PyAny>, Option<String>, u32);
 
 /// Returns all keys, in byte order.
 pub fn keys<'py>(py: Python<'py>, metadata: &Metadata) -> Vec<Bound<'py, PyBytes>> {
@@ -21,7 +21,7 @@ pub fn keys<'py>(py: Python<'py>, metadata: &Metadata) -> Vec<Bound<'py, PyBytes
 }
 
 /// Returns the value of a key; `None` if there is no such key. Reads a large value.
-pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyResult<Option<MetadataValue<'py>>> {
+pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyResult<Option<PyMetadataValue<'py>>> {
     let Some((_, value)) = metadata.iter().find(|(known, _)| *known == key) else { return Ok(None) };
     let bytes = call::run_unless(py, value.bytes().is_some(), || -> Result<Vec<u8>> {
         if let Some(bytes) = value.bytes() {

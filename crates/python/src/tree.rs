@@ -30,10 +30,10 @@ pub struct PythonTree {
 /// A tree, and the recently used nodes and files since its last change.
 struct Nodes {
     tree: MountedTree,
-    recent: Mutex<Arc<Recent>>,
+    recent: Mutex<Arc<RecentlyRead>>,
 }
 
-struct Recent {
+struct RecentlyRead {
     nodes: RecentNodes,
     files: RecentFiles<dyn Content>,
 }
@@ -140,7 +140,7 @@ impl PythonTree {
         py: Python<'_>,
         cancellation: Option<&Cancellation>,
         path: &str,
-        work: impl FnOnce(Node, &Recent) -> Result<T> + Send,
+        work: impl FnOnce(Node, &RecentlyRead) -> Result<T> + Send,
     ) -> PyResult<T> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
         let done = call::run_under(py, cancellation, || {
@@ -159,29 +159,29 @@ impl PythonTree {
 
 impl Nodes {
     fn new(tree: MountedTree) -> Self {
-        let recent = Mutex::new(Recent::new(&tree));
+        let recent = Mutex::new(RecentlyRead::new(&tree));
         Nodes { tree, recent }
     }
 
-    fn recent(&self) -> Arc<Recent> {
+    fn recent(&self) -> Arc<RecentlyRead> {
         self.lock().clone()
     }
 
     fn forget(&self) {
-        let recent = Recent::new(&self.tree);
+        let recent = RecentlyRead::new(&self.tree);
         let before = std::mem::replace(&mut *self.lock(), recent);
         // Dropped after the lock is released: dropping nodes may be expensive.
         drop(before);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Arc<Recent>> {
+    fn lock(&self) -> MutexGuard<'_, Arc<RecentlyRead>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Recent {
+impl RecentlyRead {
     fn new(tree: &MountedTree) -> Arc<Self> {
-        Arc::new(Recent { nodes: RecentNodes::new(tree.root()), files: RecentFiles::default() })
+        Arc::new(RecentlyRead { nodes: RecentNodes::new(tree.root()), files: RecentFiles::default() })
     }
 }
 

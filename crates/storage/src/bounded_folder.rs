@@ -29,11 +29,11 @@ pub struct BoundedFolder {
     most: u64,
     /// The level at which failures are logged.
     level: log::Level,
-    state: Mutex<State>,
+    state: Mutex<FolderState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FolderState {
     /// `None` if the folder was not entered yet, could not be entered, or was removed.
     entered: Option<Arc<CacheFolder>>,
     /// Bytes that this process has added since the folder's size was computed.
@@ -165,12 +165,12 @@ impl BoundedFolder {
         self.lock().has_warned
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FolderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl FolderState {
     fn is_paused(&self) -> bool {
         self.paused_until.is_some_and(|end| Instant::now() < end)
     }

@@ -344,7 +344,7 @@ pub(super) fn check_utf8(text: &[u8]) -> Result<()> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fields::testing::{Stored, stored};
+    use super::super::fields::testing::{FieldExample, stored};
     use super::*;
 
     const HEADER: &[u8] = b"##fileformat=VCFv4.2\n\
@@ -374,13 +374,13 @@ mod tests {
     fn a_record_is_a_cell_of_each_column() {
         let half = 0.5f32.to_bits();
         let record = stored(&[
-            ("AF", Stored::Floats(vec![half, 0x7f80_0001])),
-            ("X", Stored::Integers(vec![1, 2])),
-            ("DB", Stored::Flag),
-            ("ANN", Stored::Text(b"a,.,b\0".to_vec())),
-            ("T", Stored::Text(b".".to_vec())),
-            ("Y", Stored::Flag),
-            ("DP", Stored::Integers(vec![7, i32::MIN + 1])),
+            ("AF", FieldExample::Floats(vec![half, 0x7f80_0001])),
+            ("X", FieldExample::Integers(vec![1, 2])),
+            ("DB", FieldExample::Flag),
+            ("ANN", FieldExample::Text(b"a,.,b\0".to_vec())),
+            ("T", FieldExample::Text(b".".to_vec())),
+            ("Y", FieldExample::Flag),
+            ("DP", FieldExample::Integers(vec![7, i32::MIN + 1])),
         ]);
         let of = |column: &str, made: &HashMap<String, Cells>| made[column].clone();
         let lists = cells(FieldKind::Info, Notation::Lists, &record).unwrap();
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn genotypes_are_alleles_and_their_phase() {
         let made = |alleles: &[i32], notation| {
-            let record = stored(&[("GT", Stored::Integers(alleles.to_vec()))]);
+            let record = stored(&[("GT", FieldExample::Integers(alleles.to_vec()))]);
             let all = cells(FieldKind::Format, notation, &record).unwrap();
             (all["fmt_GT"].clone(), all["fmt_GT_phased"].clone())
         };
@@ -439,18 +439,18 @@ mod tests {
 
     #[test]
     fn values_that_headers_define_otherwise_are_in_a_column_of_their_own() {
-        let number = |values: &[i32]| Stored::Integers(values.to_vec());
-        let text = |text: &[u8]| Stored::Text(text.to_vec());
+        let number = |values: &[i32]| FieldExample::Integers(values.to_vec());
+        let text = |text: &[u8]| FieldExample::Text(text.to_vec());
         for (kind, column, name, values, shown) in [
             (FieldKind::Info, "info_DP", "DP", number(&[1, 2]), "DP=1,2"),
             (FieldKind::Info, "info_DP", "DP", text(b"1"), "DP=1"),
             (FieldKind::Info, "info_AF", "AF", number(&[1]), "AF=1"),
             (FieldKind::Info, "info_DB", "DB", number(&[1]), "DB=1"),
             (FieldKind::Format, "fmt_GT", "GT", text(b"0/1"), "GT=0/1"),
-            (FieldKind::Format, "fmt_AD", "AD", Stored::Flag, "AD"),
+            (FieldKind::Format, "fmt_AD", "AD", FieldExample::Flag, "AD"),
             // In INFO, GT is a field as any other.
             (FieldKind::Info, "info_DP", "GT", number(&[5]), "GT=5"),
-            (FieldKind::Info, "info_DP", "GT", Stored::Floats(vec![0.5f32.to_bits()]), "GT=0.5"),
+            (FieldKind::Info, "info_DP", "GT", FieldExample::Floats(vec![0.5f32.to_bits()]), "GT=0.5"),
         ] {
             for notation in [Notation::Lists, Notation::Texts] {
                 let made = cells(kind, notation, &stored(&[(name, values.clone())])).unwrap();
@@ -466,16 +466,16 @@ mod tests {
 
     #[test]
     fn malformed_values_are_errors_that_name_the_field() {
-        let number = |values: &[i32]| Stored::Integers(values.to_vec());
-        let text = |text: &[u8]| Stored::Text(text.to_vec());
+        let number = |values: &[i32]| FieldExample::Integers(values.to_vec());
+        let text = |text: &[u8]| FieldExample::Text(text.to_vec());
         for (name, values, kind) in [
             ("T", text(b"a\tb"), FieldKind::Info),
             ("ANN", text(b"\xff"), FieldKind::Info),
             ("GT", number(&[-4]), FieldKind::Format),
-            ("GT", Stored::Floats(vec![5]), FieldKind::Format),
+            ("GT", FieldExample::Floats(vec![5]), FieldKind::Format),
             ("GT", text(b"a/b"), FieldKind::Format),
         ] {
-            let record = stored(&[("X", Stored::Flag), (name, values.clone())]);
+            let record = stored(&[("X", FieldExample::Flag), (name, values.clone())]);
             let error = cells(kind, Notation::Lists, &record).unwrap_err();
             assert_eq!(error.place().and_then(|place| place.field.clone()).as_deref(), Some(name), "{values:?}");
         }
@@ -485,17 +485,19 @@ mod tests {
         }
         // Fields other than the wanted one are not decoded as text.
         let columns = columns(FieldKind::Info, Notation::Lists);
-        let record = stored(&[("T", text(b"\t")), ("DB", Stored::Flag)]);
+        let record = stored(&[("T", text(b"\t")), ("DB", FieldExample::Flag)]);
         let only = columns.columns().iter().position(|column| column.field.name == "info_DB");
         columns.append(&record, &[], only, &mut [Cells::new(CellKind::Value(1))]).unwrap();
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
         let values = prop_oneof![
-            Just(Stored::Flag),
-            proptest::collection::vec(prop_oneof![any::<i32>(), Just(i32::MIN), 0..9], 0..4).prop_map(Stored::Integers),
-            proptest::collection::vec(prop_oneof![any::<u32>(), Just(0x7f80_0001u32)], 0..4).prop_map(Stored::Floats),
-            "[a.,é]{0,5}".prop_map(|text| Stored::Text(text.into_bytes())),
+            Just(FieldExample::Flag),
+            proptest::collection::vec(prop_oneof![any::<i32>(), Just(i32::MIN), 0..9], 0..4)
+                .prop_map(FieldExample::Integers),
+            proptest::collection::vec(prop_oneof![any::<u32>(), Just(0x7f80_0001u32)], 0..4)
+                .prop_map(FieldExample::Floats),
+            "[a.,é]{0,5}".prop_map(|text| FieldExample::Text(text.into_bytes())),
         ];
         let names = ["DP", "AF", "DB", "ANN", "T", "Q", "X", "GT", "AD"];
         let fields = proptest::collection::vec((proptest::sample::select(names.to_vec()), values), 0..5);

@@ -311,30 +311,30 @@ pub(super) mod testing {
 
     /// The values of a field to store.
     #[derive(Debug, Clone, PartialEq)]
-    pub enum Stored {
+    pub enum FieldExample {
         Flag,
         Integers(Vec<i32>),
         Floats(Vec<u32>),
         Text(Vec<u8>),
     }
 
-    impl Stored {
+    impl FieldExample {
         pub fn bytes(&self) -> Vec<u8> {
             let (kind, count, values) = match self {
-                Stored::Flag => (FLAG, 1, vec![1, 0, 0, 0]),
-                Stored::Integers(values) => {
+                FieldExample::Flag => (FLAG, 1, vec![1, 0, 0, 0]),
+                FieldExample::Integers(values) => {
                     (INTEGER, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
                 }
-                Stored::Floats(values) => {
+                FieldExample::Floats(values) => {
                     (FLOAT, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
                 }
-                Stored::Text(text) => (TEXT, text.len(), text.clone()),
+                FieldExample::Text(text) => (TEXT, text.len(), text.clone()),
             };
             [&kind.to_le_bytes()[..], &(count as u32).to_le_bytes(), &values].concat()
         }
     }
 
-    pub fn stored(fields: &[(&str, Stored)]) -> Vec<u8> {
+    pub fn stored(fields: &[(&str, FieldExample)]) -> Vec<u8> {
         let mut bytes = (fields.len() as u32).to_le_bytes().to_vec();
         for (name, values) in fields {
             bytes.extend(name.as_bytes());
@@ -349,36 +349,36 @@ pub(super) mod testing {
 mod tests {
     use proptest::prelude::*;
 
-    use super::testing::{Stored, stored};
+    use super::testing::{FieldExample, stored};
     use super::*;
 
-    fn shown(values: &Stored) -> Result<String> {
+    fn shown(values: &FieldExample) -> Result<String> {
         let (bytes, mut out) = (values.bytes(), Vec::new());
         extracted(&bytes)?.unwrap().append(b";", &mut out)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
     fn genotype(alleles: &[i32]) -> Result<String> {
-        let (bytes, mut out) = (Stored::Integers(alleles.to_vec()).bytes(), Vec::new());
+        let (bytes, mut out) = (FieldExample::Integers(alleles.to_vec()).bytes(), Vec::new());
         extracted(&bytes)?.unwrap().append_genotype(&mut out)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
     #[test]
     fn values_are_shown_as_in_vcf() {
-        let integers = |values: &[i32]| shown(&Stored::Integers(values.to_vec())).unwrap();
+        let integers = |values: &[i32]| shown(&FieldExample::Integers(values.to_vec())).unwrap();
         assert_eq!(integers(&[1, -20, 300]), "1,-20,300");
         assert_eq!(integers(&[MISSING_INTEGER, 5, INTEGER_END, INTEGER_END]), ".,5");
         assert_eq!(integers(&[]), "");
-        let floats = |values: &[u32]| shown(&Stored::Floats(values.to_vec())).unwrap();
+        let floats = |values: &[u32]| shown(&FieldExample::Floats(values.to_vec())).unwrap();
         let bits = [0.5f32, 1e-5, 49.77, -3.0, 1e20, f32::INFINITY, f32::NAN].map(f32::to_bits);
         assert_eq!(floats(&bits), "0.5,0.00001,49.77,-3,1e+20,inf,nan");
         assert_eq!(floats(&[MISSING_FLOAT, FLOAT_END]), ".");
-        assert_eq!(shown(&Stored::Text(b"a,b=c".to_vec())).unwrap(), "a,b=c");
-        assert_eq!(shown(&Stored::Text(b"ab\0\0".to_vec())).unwrap(), "ab");
-        assert_eq!(shown(&Stored::Text(b"\x07".to_vec())).unwrap(), ".");
+        assert_eq!(shown(&FieldExample::Text(b"a,b=c".to_vec())).unwrap(), "a,b=c");
+        assert_eq!(shown(&FieldExample::Text(b"ab\0\0".to_vec())).unwrap(), "ab");
+        assert_eq!(shown(&FieldExample::Text(b"\x07".to_vec())).unwrap(), ".");
         for wrong in [&b"a;b"[..], b"a\tb", b"a\nb", b"a\0b"] {
-            assert!(shown(&Stored::Text(wrong.to_vec())).is_err(), "{wrong:?}");
+            assert!(shown(&FieldExample::Text(wrong.to_vec())).is_err(), "{wrong:?}");
         }
     }
 
@@ -396,12 +396,12 @@ mod tests {
 
     #[test]
     fn what_is_no_genotype_is_an_error() {
-        let of = |values: Stored| {
+        let of = |values: FieldExample| {
             let (bytes, mut out) = (values.bytes(), Vec::new());
             extracted(&bytes)?.unwrap().append_genotype(&mut out)?;
             Ok::<_, Error>(String::from_utf8(out).unwrap())
         };
-        let text = |text: &str| of(Stored::Text(text.as_bytes().to_vec()));
+        let text = |text: &str| of(FieldExample::Text(text.as_bytes().to_vec()));
         for sound in ["0/1", ".|10", "1", ".", ""] {
             assert_eq!(text(sound).unwrap(), sound);
         }
@@ -411,8 +411,8 @@ mod tests {
             assert!(text(wrong).is_err(), "{wrong}");
         }
         // The bits of 5 are the float 7e-45.
-        assert!(of(Stored::Floats(vec![5, 4])).is_err());
-        assert!(of(Stored::Floats(Vec::new())).is_err() && of(Stored::Flag).is_err());
+        assert!(of(FieldExample::Floats(vec![5, 4])).is_err());
+        assert!(of(FieldExample::Floats(Vec::new())).is_err() && of(FieldExample::Flag).is_err());
     }
 
     #[test]
@@ -423,19 +423,19 @@ mod tests {
         }
     }
 
-    fn any_stored() -> impl Strategy<Value = Stored> {
+    fn any_stored() -> impl Strategy<Value = FieldExample> {
         prop_oneof![
-            Just(Stored::Flag),
-            proptest::collection::vec(any::<i32>(), 0..5).prop_map(Stored::Integers),
-            proptest::collection::vec(any::<u32>(), 0..5).prop_map(Stored::Floats),
-            proptest::collection::vec(any::<u8>(), 0..9).prop_map(Stored::Text),
+            Just(FieldExample::Flag),
+            proptest::collection::vec(any::<i32>(), 0..5).prop_map(FieldExample::Integers),
+            proptest::collection::vec(any::<u32>(), 0..5).prop_map(FieldExample::Floats),
+            proptest::collection::vec(any::<u8>(), 0..9).prop_map(FieldExample::Text),
         ]
     }
 
     proptest! {
         #[test]
         fn fields_are_what_was_stored(all in proptest::collection::vec(("[A-Z0-9_.]{1,6}", any_stored()), 0..6)) {
-            let named: Vec<(&str, Stored)> = all.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+            let named: Vec<(&str, FieldExample)> = all.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
             let bytes = stored(&named);
             let found = fields(&bytes).unwrap();
             prop_assert_eq!(found.len(), all.len());
@@ -443,10 +443,10 @@ mod tests {
                 prop_assert_eq!(field.name, name.as_bytes());
                 let numbers = |chunks: &[[u8; 4]]| chunks.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
                 let back = match field.values {
-                    FieldValues::Flag => Stored::Flag,
-                    FieldValues::Integers(chunks) => Stored::Integers(chunks.iter().map(|b| i32::from_le_bytes(*b)).collect()),
-                    FieldValues::Floats(chunks) => Stored::Floats(numbers(chunks)),
-                    FieldValues::Text(text) => Stored::Text(text.to_vec()),
+                    FieldValues::Flag => FieldExample::Flag,
+                    FieldValues::Integers(chunks) => FieldExample::Integers(chunks.iter().map(|b| i32::from_le_bytes(*b)).collect()),
+                    FieldValues::Floats(chunks) => FieldExample::Floats(numbers(chunks)),
+                    FieldValues::Text(text) => FieldExample::Text(text.to_vec()),
                 };
                 prop_assert_eq!(&back, values);
             }

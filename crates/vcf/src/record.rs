@@ -245,7 +245,7 @@ fn one_text<'a>(stored: &'a [u8], ends: &[u8]) -> Result<&'a [u8]> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fields::testing::{Stored, stored};
+    use super::super::fields::testing::{FieldExample, stored};
     use super::*;
 
     const HEADER: &[u8] = b"##fileformat=VCFv4.2\n##FILTER=<ID=q10>\n##FILTER=<ID=s50>\n##INFO=<ID=END>\n";
@@ -264,18 +264,18 @@ mod tests {
     fn a_record_is_a_line() {
         let filters = numbers(&[2, 2, 1]);
         let info = stored(&[
-            ("DB", Stored::Flag),
-            ("AF", Stored::Floats(vec![0.25f32.to_bits(), 0.5f32.to_bits()])),
-            ("END", Stored::Integers(vec![104])),
-            ("E", Stored::Text(Vec::new())),
+            ("DB", FieldExample::Flag),
+            ("AF", FieldExample::Floats(vec![0.25f32.to_bits(), 0.5f32.to_bits()])),
+            ("END", FieldExample::Integers(vec![104])),
+            ("E", FieldExample::Text(Vec::new())),
         ]);
         let format = stored(&[
-            ("AD", Stored::Integers(vec![7, i32::MIN])),
-            ("FT", Stored::Text(b"PASS".to_vec())),
-            ("GT", Stored::Integers(vec![2, 5])),
-            ("GP", Stored::Floats(Vec::new())),
+            ("AD", FieldExample::Integers(vec![7, i32::MIN])),
+            ("FT", FieldExample::Text(b"PASS".to_vec())),
+            ("GT", FieldExample::Integers(vec![2, 5])),
+            ("GP", FieldExample::Floats(Vec::new())),
         ]);
-        let (none, depth) = ([0], Stored::Integers(vec![9]).bytes());
+        let (none, depth) = ([0], FieldExample::Integers(vec![9]).bytes());
         let record = Record {
             contig: b"chr1",
             start: 99,
@@ -341,7 +341,7 @@ mod tests {
             place.strip_suffix(" of the record at 1:1").unwrap_or_default().to_owned()
         };
         let unknown = numbers(&[1, 3]);
-        let broken = stored(&[("A", Stored::Text(b"x;y".to_vec()))]);
+        let broken = stored(&[("A", FieldExample::Text(b"x;y".to_vec()))]);
         assert_eq!(attribute_of(Record { alleles: b"A,C", ..sound }), "alleles");
         assert_eq!(attribute_of(Record { alleles: b"A\tC\0", ..sound }), "alleles");
         for alleles in [&b",\0"[..], b",C\0", b"A,\0", b"A,,C\0", b",.\0"] {
@@ -351,7 +351,7 @@ mod tests {
         for id in [&b""[..], b"\0", b"a b\0"] {
             assert_eq!(attribute_of(Record { id, ..sound }), "id", "{id:?}");
         }
-        for genotype in [Stored::Floats(vec![5, 4]), Stored::Flag, Stored::Text(b"a/b".to_vec())] {
+        for genotype in [FieldExample::Floats(vec![5, 4]), FieldExample::Flag, FieldExample::Text(b"a/b".to_vec())] {
             let format = stored(&[("GT", genotype)]);
             assert_eq!(attribute_of(Record { format: &format, ..sound }), "fmt");
         }
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(attribute_of(Record { info: &[1, 0, 0, 0], ..sound }), "info");
         assert_eq!(attribute_of(Record { format: &[0; 5], ..sound }), "fmt");
         assert_eq!(attribute_of(Record { extracted_format: &[(b"DP", &[])], ..sound }), "fmt");
-        let too_long = stored(&[("DP", Stored::Integers(vec![7]))]);
+        let too_long = stored(&[("DP", FieldExample::Integers(vec![7]))]);
         let place = line(&Record { info: &too_long[..15], ..sound }).unwrap_err().place().cloned().unwrap();
         assert_eq!((place.field.as_deref(), place.offset), (Some("values of a field"), Some(15)));
         assert!(line(&Record { contig: b"a\n", ..sound }).is_err());

@@ -126,7 +126,7 @@ fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<PositionIndex>
     }
     let mut index = PositionIndex::new(IndexFormat::Csi);
     // Readers look up contigs without records, too.
-    index.contigs.resize_with(header.contig_count().min(MAX_CONTIGS), Contig::default);
+    index.contigs.resize_with(header.contig_count().min(MAX_CONTIGS), ContigEntries::default);
     let (mut at, mut pending, mut portion) = (place, Vec::new(), Vec::new());
     while at < file.len() {
         portion.resize(PORTION.min(file.len() - at) as usize, 0);
@@ -198,7 +198,7 @@ impl RecordExtent {
 /// The entries of all contigs, by number.
 struct PositionIndex {
     format: IndexFormat,
-    contigs: Vec<Contig>,
+    contigs: Vec<ContigEntries>,
     /// The contig of the last record.
     current: Option<usize>,
     /// The name of each contig, with a NUL; `None` for BCF.
@@ -207,7 +207,7 @@ struct PositionIndex {
 
 /// The entries of one contig.
 #[derive(Default)]
-struct Contig {
+struct ContigEntries {
     /// For each bin, the virtual offsets at which its runs of records begin and end.
     bins: BTreeMap<u32, Vec<(u64, u64)>>,
     /// For each window, the virtual offset of the first record that overlaps it; 0 if none does.
@@ -229,10 +229,10 @@ impl PositionIndex {
             if number >= MAX_CONTIGS {
                 return Err(Error::unsupported("an index of so many contigs"));
             }
-            self.contigs.resize_with(number + 1, Contig::default);
+            self.contigs.resize_with(number + 1, ContigEntries::default);
         }
         let is_current = self.current == Some(number);
-        let is_next = |contig: &&mut Contig| match is_current {
+        let is_next = |contig: &&mut ContigEntries| match is_current {
             true => contig.last <= record.start,
             false => contig.bins.is_empty(),
         };
@@ -317,7 +317,7 @@ impl PositionIndex {
     }
 }
 
-impl Contig {
+impl ContigEntries {
     /// Returns the windows; a window without records gets the virtual offset of the window before it.
     fn filled_windows(&self) -> Vec<u64> {
         let mut before = 0;
@@ -430,7 +430,7 @@ mod tests {
         let line = |contig: &str, position: u64, end: u64| format!("{contig}\t{position}\t.\tAC\tC\t.\t.\tEND={end}\n");
         let lines = line("1", 5, 1) + &line("1", 16_384, 1 << 24) + &line("1", 1 << 30, 1 << 30) + &line("2", 9, 9);
         let bins = |index: PositionIndex| {
-            let bins = |contig: &Contig| contig.bins.keys().copied().collect::<Vec<_>>();
+            let bins = |contig: &ContigEntries| contig.bins.keys().copied().collect::<Vec<_>>();
             index.contigs.iter().map(bins).collect::<Vec<_>>()
         };
         let of_text = bins(index_of_text(&lines.clone().into_bytes(), IndexFormat::Csi).unwrap());

@@ -21,15 +21,15 @@ pub struct Connections {
     /// always room for a new connection.
     most_busy: usize,
     permits: Arc<Semaphore>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionsState {
     /// The connections without a whole request, in the order in which they began to wait for a request.
-    waiting: BTreeMap<u64, Arc<Shared>>,
+    waiting: BTreeMap<u64, Arc<LimitedConnection>>,
     /// The busy connections whose clients take nothing of their replies, and since when; longest stalled first.
-    stalled: BTreeMap<u64, (Instant, Arc<Shared>)>,
+    stalled: BTreeMap<u64, (Instant, Arc<LimitedConnection>)>,
     /// Number of busy connections, including the stalled ones.
     busy: usize,
     next: u64,
@@ -41,7 +41,7 @@ struct State {
 
 /// The state of a connection that the limits read.
 #[derive(Default)]
-struct Shared {
+struct LimitedConnection {
     /// Notified when the connection should close.
     close: Notify,
     /// Changed only while the state of all connections is locked.
@@ -68,7 +68,7 @@ enum CountedAs {
 /// An open connection, until dropped. It waits for a request at first.
 pub struct Connection {
     connections: Arc<Connections>,
-    shared: Arc<Shared>,
+    shared: Arc<LimitedConnection>,
     had_requests: AtomicBool,
     _permit: OwnedSemaphorePermit,
 }
@@ -128,12 +128,12 @@ impl Connections {
         let _ = self.permits.acquire_many(self.most as u32).await;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ConnectionsState {
     /// Makes room for a connection, if one can be closed.
     fn make_room(&mut self) {
         if !self.close_waiting() {
@@ -162,7 +162,7 @@ impl State {
     }
 
     /// Takes a connection out of its place, and returns the place.
-    fn remove(&mut self, shared: &Shared) -> CountedAs {
+    fn remove(&mut self, shared: &LimitedConnection) -> CountedAs {
         let place = std::mem::take(&mut *shared.place());
         match place {
             CountedAs::Waiting(number) => drop(self.waiting.remove(&number)),
@@ -182,7 +182,7 @@ impl State {
     }
 }
 
-impl Shared {
+impl LimitedConnection {
     fn place(&self) -> MutexGuard<'_, CountedAs> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,18 +23,18 @@ const IDLE: Duration = Duration::from_secs(5);
 /// connection has at most one.
 pub struct Workers {
     jobs: Sender<Job>,
-    shared: Arc<Shared>,
+    shared: Arc<JobQueue>,
 }
 
-struct Shared {
+struct JobQueue {
     /// Maximum number of threads. Further jobs wait.
     most: usize,
     jobs: Mutex<Receiver<Job>>,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     threads: usize,
     /// Jobs that wait or run.
     unfinished: usize,
@@ -44,7 +44,7 @@ impl Workers {
     /// Creates the queue for at most `most` threads. They start with the first jobs.
     pub fn new(most: usize) -> Self {
         let (jobs, receiver) = mpsc::channel();
-        Workers { jobs, shared: Arc::new(Shared { most, jobs: Mutex::new(receiver), state: Mutex::default() }) }
+        Workers { jobs, shared: Arc::new(JobQueue { most, jobs: Mutex::new(receiver), state: Mutex::default() }) }
     }
 
     /// Runs `work` on a thread, under a token. The receiver gets the result; it gets an error if the work panicked or
@@ -75,10 +75,10 @@ impl Workers {
 }
 
 /// A job that waits or runs, until dropped.
-struct Unfinished(Arc<Shared>);
+struct Unfinished(Arc<JobQueue>);
 
 impl Unfinished {
-    fn new(shared: &Arc<Shared>) -> Self {
+    fn new(shared: &Arc<JobQueue>) -> Self {
         shared.lock().unfinished += 1;
         Unfinished(Arc::clone(shared))
     }
@@ -90,7 +90,7 @@ impl Drop for Unfinished {
     }
 }
 
-impl Shared {
+impl JobQueue {
     /// Starts another thread if all are busy. Returns whether there is any.
     fn has_thread(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
@@ -104,7 +104,7 @@ impl Shared {
         state.threads > 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

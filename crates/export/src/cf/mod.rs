@@ -228,11 +228,11 @@ pub(crate) fn grid_mapping(place: &Georeference) -> Vec<CfAttribute> {
     attributes
 }
 
-type Numbers = Vec<(&'static str, Vec<f64>)>;
+type NamedNumbers = Vec<(&'static str, Vec<f64>)>;
 
 /// Returns CF's name of a projection and its parameters. Angles are in degrees, which [`CoordinateSystem::datum`]
 /// checks.
-fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
+fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, NamedNumbers)> {
     system.datum()?;
     if system.is_geographic {
         return Some(("latitude_longitude", Vec::new()));
@@ -240,10 +240,10 @@ fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
     let projection: Projection<'_> = system.projection()?;
     let of = |name: &str| projection.parameter(name);
     let scale = of("scale_factor").unwrap_or(1.0);
-    let origin = |longitude: f64, latitude: f64| -> Numbers {
+    let origin = |longitude: f64, latitude: f64| -> NamedNumbers {
         vec![("longitude_of_projection_origin", vec![longitude]), ("latitude_of_projection_origin", vec![latitude])]
     };
-    let central = |longitude: f64, latitude: f64| -> Numbers {
+    let central = |longitude: f64, latitude: f64| -> NamedNumbers {
         vec![("longitude_of_central_meridian", vec![longitude]), ("latitude_of_projection_origin", vec![latitude])]
     };
     let (name, mut numbers) = match projection.method {

@@ -19,10 +19,10 @@ enum WktValue<'a> {
 const DEGREE: f64 = 0.017_453_292_519_943_295;
 
 /// A name in the second version, and in the first.
-type Name = (&'static str, &'static str);
+type UnitName = (&'static str, &'static str);
 
 /// Methods of the second version (named as by the EPSG), each with its name in the first version and its parameters.
-const METHODS: [(&str, &str, &[Name]); 6] = [
+const METHODS: [(&str, &str, &[UnitName]); 6] = [
     ("Transverse Mercator", "Transverse_Mercator", &NATURAL_ORIGIN),
     ("Mercator (variant A)", "Mercator_1SP", &NATURAL_ORIGIN),
     (
@@ -57,14 +57,14 @@ const METHODS: [(&str, &str, &[Name]); 6] = [
     ),
 ];
 
-const NATURAL_ORIGIN: [Name; 3] = [
+const NATURAL_ORIGIN: [UnitName; 3] = [
     ("Latitude of natural origin", "latitude_of_origin"),
     ("Longitude of natural origin", "central_meridian"),
     ("Scale factor at natural origin", "scale_factor"),
 ];
 
 /// Parameters that every method has, under one of two names.
-const SHARED: [Name; 4] = [
+const SHARED: [UnitName; 4] = [
     ("False easting", "false_easting"),
     ("False northing", "false_northing"),
     ("Easting at false origin", "false_easting"),

@@ -69,7 +69,7 @@ struct SomeLists {
 }
 
 /// Consecutive values of one list: the numbers of the first level and of the first value, and the count of values.
-struct Run {
+struct ValueRun {
     level: u64,
     value: u64,
     count: u64,
@@ -250,7 +250,7 @@ impl Levels {
                 let seen = level.max(levels.start)..level.saturating_add(count).min(levels.end);
                 if elements.is_some() && !seen.is_empty() {
                     let from = value.saturating_add(seen.start - level);
-                    runs.push(Run { level: seen.start, value: from, count: seen.end - seen.start });
+                    runs.push(ValueRun { level: seen.start, value: from, count: seen.end - seen.start });
                 }
                 value = value.saturating_add(count);
                 level = level.saturating_add(levels_of(length));
@@ -263,7 +263,7 @@ impl Levels {
     }
 
     /// Sets the levels of null values; `out` begins with the level `start`.
-    fn mark_nulls(&self, elements: &Validity, runs: &[Run], start: u64, null: u8, out: &mut [u8]) -> Result<()> {
+    fn mark_nulls(&self, elements: &Validity, runs: &[ValueRun], start: u64, null: u8, out: &mut [u8]) -> Result<()> {
         let Some((first, last)) = runs.first().zip(runs.last()) else { return Ok(()) };
         // Null lists have no values, so the values of all runs are consecutive, and no more than the levels.
         let mut marks = vec![0; (last.value + last.count - first.value) as usize];

@@ -18,7 +18,7 @@ pub enum NotInJson {
     Geometry(&'static str),
 }
 
-pub type Result<T> = std::result::Result<T, NotInJson>;
+pub type JsonResult<T> = std::result::Result<T, NotInJson>;
 
 /// Bytes of a blob that become whole characters of base64.
 pub const GROUP: usize = 3;
@@ -27,7 +27,7 @@ pub const GROUP: usize = 3;
 ///
 /// # Errors
 /// Fails if the text is not UTF-8.
-pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
     out.push(b'"');
     append_within_string(check(text)?, out);
     out.push(b'"');
@@ -38,7 +38,7 @@ pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 ///
 /// # Errors
 /// Fails if it is not.
-pub fn check(text: &[u8]) -> Result<&str> {
+pub fn check(text: &[u8]) -> JsonResult<&str> {
     simdutf8::basic::from_utf8(text).map_err(|_| NotInJson::NotUtf8)
 }
 
@@ -46,7 +46,7 @@ pub fn check(text: &[u8]) -> Result<&str> {
 ///
 /// # Errors
 /// Fails if the text is not UTF-8.
-pub fn whole_characters(text: &[u8]) -> Result<&str> {
+pub fn whole_characters(text: &[u8]) -> JsonResult<&str> {
     let end = match str::from_utf8(text) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => text.len(),

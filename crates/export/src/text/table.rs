@@ -12,7 +12,7 @@ use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
 use super::geojson;
-use super::json::{self, NotInJson};
+use super::json::{self, JsonResult, NotInJson};
 use super::position::Position;
 use super::style::{self, LONG, Style};
 use super::value::Printer;
@@ -110,7 +110,7 @@ impl TableColumn {
     }
 
     /// Appends a loaded cell.
-    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> json::Result<()> {
+    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> JsonResult<()> {
         out.extend_from_slice(&self.before);
         if loaded.validity.is_null(row) {
             if self.style == Style::JsonLines {
@@ -138,7 +138,7 @@ impl TableColumn {
     }
 
     /// Appends a whole cell as JSON.
-    fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> json::Result<()> {
+    fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
         if self.is_geometry {
             return geojson::append(values, out);
         }
@@ -175,7 +175,7 @@ impl TableColumn {
     }
 
     /// Appends a part of a cell that is too long for memory, and returns the number of its elements.
-    fn append_long(&self, values: &[u8], is_first: bool, is_last: bool, out: &mut Vec<u8>) -> json::Result<u64> {
+    fn append_long(&self, values: &[u8], is_first: bool, is_last: bool, out: &mut Vec<u8>) -> JsonResult<u64> {
         if self.style != Style::JsonLines {
             if is_first {
                 self.append_quote(false, out);

@@ -49,7 +49,7 @@ pub use overviews::OverviewStore;
 use overviews::overviews;
 use page::{PageProperties, Photometric};
 pub use pyramid::{check_levels, ome_tiff};
-use tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
+use tiles::{ImageAxes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 
 /// Zeros after the tiles of an image with overviews. GDAL reads the last bytes of each file that it opens, up to 8 KiB, and
 /// a tile would be decoded for them.
@@ -134,7 +134,7 @@ fn is_contiguous(cells: &Arc<dyn SpacedBoxes>, scene: &Scene) -> FormatResult<bo
 }
 
 /// Returns the form of the image.
-fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &Axes) -> FormatResult<PageProperties> {
+fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &ImageAxes) -> FormatResult<PageProperties> {
     let field = cells.field();
     let raster = Raster::of(field, cells.shape(), scene.band_axis)?;
     let bands = u16::try_from(raster.bands).ok().filter(|&bands| bands > 0).ok_or_else(too_large)?;
@@ -178,12 +178,12 @@ fn common_no_data(field: &Field, scene: &Scene, bands: u64) -> Option<String> {
 }
 
 /// Returns the role of each axis of an array of rank `rank` in its image.
-fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Axes> {
+fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<ImageAxes> {
     // With two axes, the bands are the values of a cell.
     let band_axis = if rank == 2 { None } else { Some(band_axis.unwrap_or(0)) };
     let [lines, samples] = line_and_sample_axes(rank, band_axis)?;
     let planes = band_axis.filter(|_| !is_contiguous);
-    Some(Axes { lines, samples, bands: band_axis.filter(|_| is_contiguous), planes: planes.into_iter().collect() })
+    Some(ImageAxes { lines, samples, bands: band_axis.filter(|_| is_contiguous), planes: planes.into_iter().collect() })
 }
 
 fn are_colours(scene: &Scene) -> bool {

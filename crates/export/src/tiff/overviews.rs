@@ -20,7 +20,7 @@ use tilefs_storage::EntryKey;
 
 use super::page::PageProperties;
 use super::sampling::{ImageSide, Sampling, Storing};
-use super::tiles::{Axes, TileBytes, TileLayout, too_large};
+use super::tiles::{ImageAxes, TileBytes, TileLayout, too_large};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field, FormatResult};
 use crate::content::Content;
@@ -76,7 +76,7 @@ struct Overview {
     of: Arc<dyn SpacedBoxes>,
     sampling: Arc<Sampling>,
     level: usize,
-    axes: Axes,
+    axes: ImageAxes,
     shape: Vec<u64>,
     /// The side of the largest square tile.
     side: u64,
@@ -89,7 +89,7 @@ impl Overview {
         of: Arc<dyn SpacedBoxes>,
         sampling: Arc<Sampling>,
         level: usize,
-        axes: Axes,
+        axes: ImageAxes,
         (side, is_tiled): (u64, bool),
     ) -> Self {
         let mut shape = of.shape().to_vec();
@@ -140,7 +140,7 @@ impl Boxes for Overview {
 pub fn overviews(
     cells: &Arc<dyn SpacedBoxes>,
     image: &PageProperties,
-    axes: &Axes,
+    axes: &ImageAxes,
     store: OverviewStore,
 ) -> FormatResult<Vec<(PageProperties, Arc<dyn Content>)>> {
     let storing = storing(image);

@@ -23,7 +23,7 @@ use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues}
 use super::images::Images;
 use super::ome::{self, OmeImage};
 use super::page::{PageProperties, Photometric};
-use super::tiles::{Axes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
+use super::tiles::{ImageAxes, TileBytes, TileLayout, check_size, start_of_tiles, too_large};
 use crate::column::boxes::Boxes;
 use crate::column::samples::SeparatedSamples;
 use crate::column::{FormatResult, Unrepresentable};
@@ -52,8 +52,8 @@ pub fn check_levels(pyramid: &Pyramid) -> FormatResult<()> {
 /// No cell is read.
 pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> FormatResult<Arc<dyn Content>> {
     check_levels(pyramid)?;
-    let planned = pyramid.levels.iter().zip(cells).map(|(level, cells)| Planned::of(level, cells));
-    let planned: Vec<Planned> = planned.collect::<FormatResult<_>>()?;
+    let planned = pyramid.levels.iter().zip(cells).map(|(level, cells)| PlannedLevel::of(level, cells));
+    let planned: Vec<PlannedLevel> = planned.collect::<FormatResult<_>>()?;
     let first = planned.first().ok_or_else(|| Unrepresentable::new("a pyramid has a level at least"))?;
     for (level, planned) in pyramid.levels.iter().zip(&planned) {
         if planned.planes != first.planes || planned.page.bands != first.page.bands {
@@ -76,7 +76,7 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
 }
 
 /// A level that an image can hold.
-struct Planned {
+struct PlannedLevel {
     cells: Arc<dyn Boxes>,
     page: PageProperties,
     /// OME's name of the type of its values.
@@ -85,7 +85,7 @@ struct Planned {
     planes: Vec<(char, u64)>,
 }
 
-impl Planned {
+impl PlannedLevel {
     fn of(level: &PyramidLevel, cells: &Arc<dyn Boxes>) -> FormatResult<Self> {
         let refused = |reason: String| Unrepresentable::new(reason);
         let mut axes: Vec<char> = level.axes.chars().collect();
@@ -127,12 +127,12 @@ impl Planned {
             return Err(Unrepresentable::new("an OME-TIFF has a plane at least, and up to 2^31-1"));
         }
         let named = planes.iter().map(|&axis| (axes[axis], lengths[axis])).collect();
-        let layout = TileLayout::of(&*cells, Axes { lines, samples, bands, planes }).ok_or_else(too_large)?;
+        let layout = TileLayout::of(&*cells, ImageAxes { lines, samples, bands, planes }).ok_or_else(too_large)?;
         let bands = u16::try_from(bands.map_or(1, |axis| lengths[axis])).map_err(|_| too_large())?;
         let photometric = if (3..=4).contains(&bands) { Photometric::Rgb } else { Photometric::Grey };
         let datatype = field.datatype;
         let page = PageProperties { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
-        Ok(Planned { cells, page, kind, planes: named })
+        Ok(PlannedLevel { cells, page, kind, planes: named })
     }
 
     /// Returns the OME-XML description of the image whose largest level this is.

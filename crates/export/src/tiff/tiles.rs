@@ -26,7 +26,7 @@ const MAX_STRIP: u64 = 32 << 20;
 
 /// The roles of an array's axes in an image. Axes that are not listed have length 1.
 #[derive(Debug, Clone)]
-pub struct Axes {
+pub struct ImageAxes {
     pub lines: usize,
     pub samples: usize,
     /// The axis of the adjacent bands of a pixel.
@@ -45,7 +45,7 @@ pub struct TilePlace {
 
 /// The assignment of cells to tiles or strips, which are numbered from the first of the first plane.
 pub struct TileLayout {
-    axes: Axes,
+    axes: ImageAxes,
     /// The lengths of the array's axes.
     shape: Vec<u64>,
     /// Columns and lines of a plane.
@@ -65,7 +65,7 @@ pub struct TileLayout {
 
 impl TileLayout {
     /// Returns the layout of cells, of which there must be at least one; `None` if they have too many bytes.
-    pub fn of(cells: &dyn Boxes, axes: Axes) -> Option<Self> {
+    pub fn of(cells: &dyn Boxes, axes: ImageAxes) -> Option<Self> {
         let (shape, extents) = (cells.shape().to_vec(), cells.extents());
         let length = |axis: usize| shape.get(axis).copied().filter(|&length| length > 0);
         let (samples, lines) = (length(axes.samples)?, length(axes.lines)?);

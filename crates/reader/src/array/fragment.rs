@@ -21,7 +21,7 @@ use super::folder::outline::FieldFile;
 use super::folder::outline::{MetadataEnd, Outline};
 use super::folder::sorted_file::SortedFile;
 use super::metadata_tiles::generic_tile::{
-    Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
+    StoredList, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
 };
 use super::metadata_tiles::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
 use super::metadata_tiles::tile_numbers::TileNumbers;
@@ -266,12 +266,12 @@ impl ArrayFolder {
         fragment: usize,
         offset: u64,
         expected: u64,
-        read: impl FnOnce(Section<'_>) -> Result<T>,
+        read: impl FnOnce(StoredList<'_>) -> Result<T>,
     ) -> Result<T> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
         let is_here = self.ends().get(&fragment).is_some_and(|end| end.behind(offset).is_some());
         let section = match is_here {
-            true => self.section(fragment, offset, expected).map(Section::Whole),
+            true => self.section(fragment, offset, expected).map(StoredList::Whole),
             false => open_section(&self.context, &path, offset, expected.min(MAX_LIST_BYTES)),
         };
         let name = self.fragment(fragment).map_or("", |entry| entry.name());

@@ -50,7 +50,7 @@ pub struct Fetcher {
     next_file: AtomicU64,
 }
 
-type Missing<'c, 'u, U> = (&'u U, usize, Promise<'c, UnitKey, Decoded>);
+type MissingUnit<'c, 'u, U> = (&'u U, usize, Promise<'c, UnitKey, Decoded>);
 
 impl Fetcher {
     /// Creates a fetcher that caches at most `budget` bytes and decodes on at most `threads` threads at once.
@@ -102,7 +102,7 @@ impl Fetcher {
             return Ok(vec![self.fetch_one(unit)?]);
         }
         let mut fetched: Vec<Option<Result<Arc<Decoded>>>> = Vec::with_capacity(units.len());
-        let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
+        let (mut missing, mut loading): (Vec<MissingUnit<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
             fetched.push(match self.cache.find(unit.key()) {
                 CacheLookup::Ready(decoded) => Some(Ok(decoded)),
@@ -197,10 +197,10 @@ impl Fetcher {
     }
 
     /// Reads the stored bytes of all missing units and decodes each.
-    fn load<U: Unit>(&self, missing: Vec<Missing<'_, '_, U>>, how: Decoding) -> Vec<(usize, Result<Arc<Decoded>>)> {
+    fn load<U: Unit>(&self, missing: Vec<MissingUnit<'_, '_, U>>, how: Decoding) -> Vec<(usize, Result<Arc<Decoded>>)> {
         let stored = self.read_all(&missing);
         let decoded_bytes: u64 = missing.iter().map(|(unit, ..)| unit.size()).sum();
-        let decode = |((unit, number, promise), stored): (Missing<'_, '_, U>, Result<StoredUnit>)| {
+        let decode = |((unit, number, promise), stored): (MissingUnit<'_, '_, U>, Result<StoredUnit>)| {
             let decoded = stored.and_then(|stored| {
                 cancellation::check()?;
                 self.decode(unit, stored)
@@ -222,7 +222,7 @@ impl Fetcher {
     }
 
     /// Reads the stored bytes of each unit. If the batch fails, each unit is retried alone and has its own outcome.
-    fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<StoredUnit>> {
+    fn read_all<U: Unit>(&self, missing: &[MissingUnit<'_, '_, U>]) -> Vec<Result<StoredUnit>> {
         let mut stored: Vec<Result<StoredUnit>> = missing.iter().map(|(unit, ..)| self.stored_buffer(*unit)).collect();
         match self.read_together(missing, &mut stored) {
             Ok(()) => stored,
@@ -236,7 +236,11 @@ impl Fetcher {
     }
 
     /// Fills the buffers of all units, grouped by file.
-    fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<StoredUnit>]) -> Result<()> {
+    fn read_together<U: Unit>(
+        &self,
+        missing: &[MissingUnit<'_, '_, U>],
+        stored: &mut [Result<StoredUnit>],
+    ) -> Result<()> {
         let mut files: Vec<(&StoreKey, Vec<ReadRange<'_>>)> = Vec::new();
         for ((unit, ..), stored) in missing.iter().zip(stored) {
             let Ok(stored) = stored else { continue };

@@ -25,7 +25,7 @@ pub const HISTORY: &str = ".history";
 const KEPT: usize = 8;
 
 /// Opens the tree that shows a window of time.
-type Open = Box<dyn Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync>;
+type OpenTree = Box<dyn Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync>;
 
 /// The folder of all times. Nothing is opened before it is looked up.
 pub struct History {
@@ -33,7 +33,7 @@ pub struct History {
     window: TimeWindow,
     commit_times: Box<dyn Fn() -> Result<Vec<u64>> + Send + Sync>,
     began: Box<dyn Fn() -> Result<Option<u64>> + Send + Sync>,
-    open: Open,
+    open: OpenTree,
     modified: SystemTime,
     kept: LruCache<TimeWindow, Arc<dyn Folder>>,
 }

@@ -112,15 +112,15 @@ struct SearchedLabel {
     array: Arc<OpenedArray>,
     label: StoredLabel,
     /// The written values, if any.
-    written: SingleFlight<Option<Written>>,
+    written: SingleFlight<Option<WrittenRange>>,
 }
 
 impl SearchedLabel {
-    fn written(&self) -> Result<Option<&Written>> {
+    fn written(&self) -> Result<Option<&WrittenRange>> {
         self.written.get_or_retry(|| self.open()).map(Option::as_ref)
     }
 
-    fn open(&self) -> Result<Option<Written>> {
+    fn open(&self) -> Result<Option<WrittenRange>> {
         let opened = self.array.label(&self.label)?;
         let dense = Arc::new(DenseArray::new(opened.array.clone())?);
         Ok(match dense.view()?.non_empty_box() {
@@ -131,7 +131,7 @@ impl SearchedLabel {
                 let id = FieldId::Attribute(opened.attribute);
                 let field = describe_field(id, opened.array.schema(), &self.label.name);
                 let column = column(&subarray, id, field)?;
-                Some(Written { first: low, column, order: self.label.order })
+                Some(WrittenRange { first: low, column, order: self.label.order })
             }
             _ => None,
         })
@@ -173,7 +173,7 @@ impl Label for SearchedLabel {
 /// A column of numbers or dates as a label: in no order.
 pub struct ColumnLabel {
     name: String,
-    values: Written,
+    values: WrittenRange,
     /// The calendar of dates.
     calendar: Calendar,
 }
@@ -182,7 +182,7 @@ impl ColumnLabel {
     /// Creates the label; `None` if cells are not single numbers or dates, or if there are none.
     pub fn new(name: &str, column: Column) -> Option<Self> {
         let is_number = column.field.values_per_cell == Some(1) && column.field.datatype.kind() != Kind::Bytes;
-        let values = Written { first: 0, column, order: DataOrder::Unordered };
+        let values = WrittenRange { first: 0, column, order: DataOrder::Unordered };
         let calendar = Calendar::default();
         (is_number && values.column.cells() > 0).then(|| ColumnLabel { name: name.to_owned(), values, calendar })
     }
@@ -223,14 +223,14 @@ fn bounds_of_values(name: &str, datatype: Datatype, ends: Option<(Scalar, Scalar
 }
 
 /// The values of a label from the first that was written to the last.
-struct Written {
+struct WrittenRange {
     /// The position of the first value.
     first: u64,
     column: Column,
     order: DataOrder,
 }
 
-impl Written {
+impl WrittenRange {
     fn datatype(&self) -> Datatype {
         self.column.field.datatype
     }
@@ -379,10 +379,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(order: DataOrder, values: &[i32]) -> Written {
+    fn written(order: DataOrder, values: &[i32]) -> WrittenRange {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let field = Field::new("l", Datatype::Int32);
-        Written { first: 0, column: Column::fixed(field, vec![values.len() as u64], Arc::new(bytes)), order }
+        WrittenRange { first: 0, column: Column::fixed(field, vec![values.len() as u64], Arc::new(bytes)), order }
     }
 
     fn cells(runs: impl IntoIterator<Item = Range<u64>>) -> Vec<u64> {

@@ -8,7 +8,7 @@ use crate::node::quoting::{literal, shell_word};
 use crate::views::VIEWS;
 use crate::views::commands::{Command, FileFinder, is_number, od};
 use crate::views::raw::RAW;
-use crate::views::view::Task;
+use crate::views::view::CommandTask;
 
 /// The path of the folder of the non-empty domain.
 pub const IN_NONEMPTY: &str = "nonempty/";
@@ -26,12 +26,12 @@ pub fn commands(description: &Description<'_>) -> Vec<Command> {
         for (task, write) in tasks {
             match task {
                 // The parts of a long table serve readers better.
-                Task::FirstRows | Task::Frame | Task::Query if description.is_long_table => {}
+                CommandTask::FirstRows | CommandTask::Frame | CommandTask::Query if description.is_long_table => {}
                 _ => commands.extend(write(&finder)),
             }
             match task {
-                Task::FirstValues => commands.extend(one_cell(shown, &finder)),
-                Task::FirstLines if shown.is_long_table => commands.extend(parts(&finder)),
+                CommandTask::FirstValues => commands.extend(one_cell(shown, &finder)),
+                CommandTask::FirstLines if shown.is_long_table => commands.extend(parts(&finder)),
                 _ => {}
             }
         }

@@ -13,10 +13,10 @@ use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::commands::{Command, FileFinder};
-use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
 use crate::views::tables::{columns, no_tables, note_fields, stored_columns, unknown_column};
-use crate::views::view::{Add, Parts, Task, View};
+use crate::views::view::{Add, CommandTask, Parts, View};
 
 /// The table in Arrow's IPC format.
 pub static ARROW: View = View {
@@ -27,7 +27,7 @@ pub static ARROW: View = View {
         media_type: "application/vnd.apache.arrow.file",
         reader: "the table: pyarrow, Polars, R (arrow)",
         lacks: "cells of 2^31 values, and text that is not UTF-8",
-        job: Some(Job::new(2, "Data frames: pandas, Polars, DuckDB, R")),
+        job: Some(ReadmeTask::new(2, "Data frames: pandas, Polars, DuckDB, R")),
         holds_values: true,
         shown: Shown::With("arrow"),
         ..ViewFacts::PLAIN
@@ -44,7 +44,7 @@ pub static ARROW: View = View {
         sizing: FieldFolder::sizing_of_all,
         make: arrow_file,
     }],
-    commands: &[(Task::Frame, schema)],
+    commands: &[(CommandTask::Frame, schema)],
 };
 
 fn arrow_file(fields: &FieldFolder) -> LazyFile {

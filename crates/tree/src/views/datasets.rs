@@ -8,8 +8,8 @@ use crate::fields::columns::{Texts, columns_of_all};
 use crate::node::quoting::path_word;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::facts::{Job, Shown, ViewFacts};
-use crate::views::view::{Add, Task, View};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
+use crate::views::view::{Add, CommandTask, View};
 
 /// netCDF classic.
 pub static NETCDF: View = View {
@@ -20,12 +20,12 @@ pub static NETCDF: View = View {
         media_type: "application/x-netcdf",
         reader: "all of it as netCDF: ncdump, xarray, NCO, CDO, Panoply, R (ncdf4)",
         lacks: "axes of length 0, and text of any length other than padded or end to end",
-        job: Some(Job::new(9, "Everything in one file: xarray, NCO, ncview")),
+        job: Some(ReadmeTask::new(9, "Everything in one file: xarray, NCO, ncview")),
         holds_values: true,
         ..ViewFacts::PLAIN
     },
     add: Add::OfArray(add_netcdf),
-    commands: &[(Task::Dataset, ncdump)],
+    commands: &[(CommandTask::Dataset, ncdump)],
     ..View::PLAIN
 };
 
@@ -38,7 +38,7 @@ pub static NETCDF4: View = View {
         media_type: "application/x-netcdf",
         reader: "the same as netCDF-4, with text and 64-bit integers: ncdump, xarray, R (ncdf4), Panoply",
         lacks: "text with a NUL inside, and numbers of varying count other than end to end",
-        job: Some(Job::new(10, "The same with text: xarray, Panoply, R, Julia")),
+        job: Some(ReadmeTask::new(10, "The same with text: xarray, Panoply, R, Julia")),
         holds_values: true,
         shown: Shown::WithAll,
         ..ViewFacts::PLAIN
@@ -56,7 +56,7 @@ pub static HDF5: View = View {
         media_type: "application/x-hdf5",
         reader: "the same as HDF5: MATLAB, IDL, R (rhdf5, hdf5r), Julia, h5py",
         lacks: "text with a NUL inside, and numbers of varying count other than end to end",
-        job: Some(Job::new(11, "The same for HDF5: MATLAB, IDL, R, Julia, h5py")),
+        job: Some(ReadmeTask::new(11, "The same for HDF5: MATLAB, IDL, R, Julia, h5py")),
         holds_values: true,
         shown: Shown::WithAll,
         ..ViewFacts::PLAIN

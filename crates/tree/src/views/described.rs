@@ -2,8 +2,8 @@
 
 use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::facts::{Job, ViewFacts};
-use crate::views::view::{Task, View};
+use crate::views::facts::{ReadmeTask, ViewFacts};
+use crate::views::view::{CommandTask, View};
 
 /// The file that was stored in the array.
 pub static ORIGINAL: View = View {
@@ -13,7 +13,7 @@ pub static ORIGINAL: View = View {
         files: &["FILE"],
         reader: "the file that was stored",
         lacks: "the metadata of the array, which meta/ has",
-        job: Some(Job::new(1, "The file that is stored here, under its own name")),
+        job: Some(ReadmeTask::new(1, "The file that is stored here, under its own name")),
         holds_values: true,
         ..ViewFacts::PLAIN
     },
@@ -28,10 +28,10 @@ pub static LABELS: View = View {
         files: &["NAME.txt"],
         reader: "labels of codes: line k + 1 is code k",
         lacks: "line breaks inside a label, which become spaces",
-        job: Some(Job::new(16, "The labels that codes stand for")),
+        job: Some(ReadmeTask::new(16, "The labels that codes stand for")),
         ..ViewFacts::PLAIN
     },
-    commands: &[(Task::Labels, first_labels)],
+    commands: &[(CommandTask::Labels, first_labels)],
     ..View::PLAIN
 };
 

@@ -25,7 +25,7 @@ pub struct ViewFacts {
     /// The data that the view's files cannot hold, in words for the manual.
     pub lacks: &'static str,
     /// The task that README.txt recommends the view for, if any.
-    pub job: Option<Job>,
+    pub job: Option<ReadmeTask>,
     /// Whether a file holds the values of all cells, so that copying two such files copies the values twice.
     pub holds_values: bool,
     pub shown: Shown,
@@ -35,7 +35,7 @@ pub struct ViewFacts {
 
 /// A task, and its place among those of README.txt.
 #[derive(Debug, Clone, Copy)]
-pub struct Job {
+pub struct ReadmeTask {
     pub place: u8,
     pub task: &'static str,
 }
@@ -99,8 +99,8 @@ impl PartialEq for ViewFacts {
     }
 }
 
-impl Job {
+impl ReadmeTask {
     pub const fn new(place: u8, task: &'static str) -> Self {
-        Job { place, task }
+        ReadmeTask { place, task }
     }
 }

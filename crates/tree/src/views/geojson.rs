@@ -14,7 +14,7 @@ use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::table_notes::take_geometries;
 use crate::node::listing::Sizing;
-use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::json_lines::{file_of_lines, is_within_doubles};
 use crate::views::tables::{columns_with_fields, no_tables};
 use crate::views::view::{Add, View};
@@ -28,7 +28,7 @@ pub static GEOJSON: View = View {
         media_type: "application/x-ndjson",
         reader: "a feature of GeoJSON per row: GDAL (GeoJSONSeq), GeoPandas, jq",
         lacks: "coordinate systems, and what text/cells.jsonl cannot hold",
-        job: Some(Job::new(20, "Features: GDAL, QGIS")),
+        job: Some(ReadmeTask::new(20, "Features: GDAL, QGIS")),
         holds_values: true,
         shown: Shown::With("geojson"),
         ..ViewFacts::PLAIN

@@ -17,7 +17,7 @@ use crate::views::facts::{TEXT, ViewFacts};
 use crate::views::lines::LINES;
 use crate::views::tables::measured;
 use crate::views::text_tables::TSV;
-use crate::views::view::{Add, Task, View};
+use crate::views::view::{Add, CommandTask, View};
 
 /// Numbers in columns of fixed width, one row of the array per line.
 pub static GRID: View = View {
@@ -32,7 +32,7 @@ pub static GRID: View = View {
         ..ViewFacts::PLAIN
     },
     add: Add::OfFields(add),
-    commands: &[(Task::FirstRows, first_rows), (Task::Mean, mean)],
+    commands: &[(CommandTask::FirstRows, first_rows), (CommandTask::Mean, mean)],
     ..View::PLAIN
 };
 

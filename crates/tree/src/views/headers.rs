@@ -14,8 +14,8 @@ use crate::node::lazy::LazyFile;
 use crate::node::quoting::path_word;
 use crate::views::builder::FilesOfField;
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::facts::{Job, Shown, TEXT, ViewFacts};
-use crate::views::view::{Add, Task, View};
+use crate::views::facts::{ReadmeTask, Shown, TEXT, ViewFacts};
+use crate::views::view::{Add, CommandTask, View};
 
 /// The ENVI header of a raw file.
 pub static ENVI: View = View {
@@ -38,7 +38,7 @@ pub static VRT: View = View {
         files: &["NAME.vrt"],
         reader: "GDAL's virtual raster: QGIS, GDAL, rasterio, R (terra)",
         lacks: "text, blobs, 8-bit signed integers, cells of varying size, and a single axis",
-        job: Some(Job::new(14, "Rasters: GDAL, QGIS")),
+        job: Some(ReadmeTask::new(14, "Rasters: GDAL, QGIS")),
         shown: Shown::With("vrt"),
         ..ViewFacts::PLAIN
     },
@@ -46,7 +46,7 @@ pub static VRT: View = View {
         let fits = sidecar::check_vrt(&files.field, files.axes()).is_ok();
         add_header(files, &VRT.facts, fits.then_some(("vrt", sidecar::vrt)));
     }),
-    commands: &[(Task::Raster, gdal)],
+    commands: &[(CommandTask::Raster, gdal)],
     ..View::PLAIN
 };
 

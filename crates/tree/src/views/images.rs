@@ -17,7 +17,7 @@ use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
 use crate::fields::rasters::{self, Rasters};
 use crate::views::builder::FilesOfField;
-use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::view::{Add, View, only_dense};
 
 /// FITS images.
@@ -29,7 +29,7 @@ pub static FITS: View = View {
         media_type: "image/fits",
         reader: "FITS image, the axes reversed: astropy, DS9, IDL, GDAL",
         lacks: "text, blobs, cells of varying size, and nulls among 64-bit integers without a value for them",
-        job: Some(Job::new(18, "Images of the sky: astropy, DS9, IDL")),
+        job: Some(ReadmeTask::new(18, "Images of the sky: astropy, DS9, IDL")),
         holds_values: true,
         shown: Shown::With("fits"),
         ..ViewFacts::PLAIN
@@ -54,7 +54,7 @@ pub static NIFTI: View = View {
         files: &["NAME.nii"],
         reader: "NIfTI volume: nibabel, ITK, FSL, 3D Slicer",
         lacks: "text, blobs, dates, nulls, cells of several values but colours, and other than 2 to 7 axes",
-        job: Some(Job::new(19, "Volumes of the brain: nibabel, FSL")),
+        job: Some(ReadmeTask::new(19, "Volumes of the brain: nibabel, FSL")),
         holds_values: true,
         shown: Shown::With("nifti"),
         ..ViewFacts::PLAIN

@@ -13,7 +13,7 @@ use crate::cells::FieldId;
 use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
-use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
 use crate::views::tables::{columns_with_fields, forward_by_rows, measured_table, no_tables};
 use crate::views::view::{Add, Parts, View};
@@ -27,7 +27,7 @@ pub static JSON_LINES: View = View {
         media_type: "application/x-ndjson",
         reader: "the table as a JSON object per row: jq, DuckDB, pandas (read_json, lines=True)",
         lacks: "the columns that text/cells.tsv lacks, and text that is not UTF-8",
-        job: Some(Job::new(17, "Tables: jq, JavaScript")),
+        job: Some(ReadmeTask::new(17, "Tables: jq, JavaScript")),
         holds_values: true,
         shown: Shown::With("jsonl"),
         ..ViewFacts::PLAIN

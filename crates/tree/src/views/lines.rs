@@ -7,7 +7,7 @@ use crate::node::quoting::path_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::facts::{TEXT, ViewFacts};
-use crate::views::view::{Add, Task, View};
+use crate::views::view::{Add, CommandTask, View};
 
 /// One value per line.
 pub static LINES: View = View {
@@ -21,7 +21,7 @@ pub static LINES: View = View {
         ..ViewFacts::PLAIN
     },
     add: Add::OfFields(add),
-    commands: &[(Task::FirstLines, first_lines)],
+    commands: &[(CommandTask::FirstLines, first_lines)],
     ..View::PLAIN
 };
 

@@ -10,8 +10,8 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::facts::{Job, Shown, ViewFacts};
-use crate::views::view::{Add, Task, View};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
+use crate::views::view::{Add, CommandTask, View};
 
 /// A sparse matrix.
 pub static MATRIX_MARKET: View = View {
@@ -21,7 +21,7 @@ pub static MATRIX_MARKET: View = View {
         files: &["NAME.mtx"],
         reader: "a sparse matrix: SciPy (mmread), R (Matrix), Julia",
         lacks: "text, dates, nulls, cells of several values, and other than two dimensions of integers",
-        job: Some(Job::new(7, "Sparse matrices: SciPy, scanpy, R, Julia")),
+        job: Some(ReadmeTask::new(7, "Sparse matrices: SciPy, scanpy, R, Julia")),
         holds_values: true,
         shown: Shown::WithAll,
         ..ViewFacts::PLAIN
@@ -31,7 +31,7 @@ pub static MATRIX_MARKET: View = View {
             fields.attributes().for_each(|id| add(builder, fields, id));
         }
     }),
-    commands: &[(Task::Matrix, first_cells)],
+    commands: &[(CommandTask::Matrix, first_cells)],
     ..View::PLAIN
 };
 

@@ -13,8 +13,8 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::facts::{Job, ViewFacts, WebCommand};
-use crate::views::view::{Add, Task, View};
+use crate::views::facts::{ReadmeTask, ViewFacts, WebCommand};
+use crate::views::view::{Add, CommandTask, View};
 
 /// NumPy's own form.
 pub static NPY: View = View {
@@ -24,13 +24,13 @@ pub static NPY: View = View {
         files: &["NAME.npy", "NAME.valid.npy"],
         reader: "NumPy (load, memory-mapped), Julia, R (RcppCNPy)",
         lacks: "cells of varying size, units, and nulls, which NAME.valid.npy marks",
-        job: Some(Job::new(8, "Arrays in memory: NumPy")),
+        job: Some(ReadmeTask::new(8, "Arrays in memory: NumPy")),
         holds_values: true,
         web: Some(WebCommand { place: 3, about: "In NumPy", write: load_url }),
         ..ViewFacts::PLAIN
     },
     add: Add::OfFields(add),
-    commands: &[(Task::Memory, load)],
+    commands: &[(CommandTask::Memory, load)],
     ..View::PLAIN
 };
 

@@ -15,10 +15,10 @@ use crate::node::lazy::LazyFile;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::facts::{Job, Shown, ViewFacts, WebCommand};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};
 use crate::views::parts::{PARTS, part_name, part_of};
 use crate::views::tables::{columns_with_fields, no_tables, note_fields};
-use crate::views::view::{Add, Parts, Task, View};
+use crate::views::view::{Add, CommandTask, Parts, View};
 
 /// The table in Parquet.
 pub static PARQUET: View = View {
@@ -29,7 +29,7 @@ pub static PARQUET: View = View {
         media_type: "application/vnd.apache.parquet",
         reader: "the table: DuckDB, Polars, pandas, pyarrow, Spark",
         lacks: "lists of more than 65,536 numbers, days beyond 32 bits, and text that is not UTF-8",
-        job: Some(Job::new(3, "Tables and queries: DuckDB, Spark, pandas")),
+        job: Some(ReadmeTask::new(3, "Tables and queries: DuckDB, Spark, pandas")),
         holds_values: true,
         shown: Shown::With("parquet"),
         web: Some(WebCommand { place: 2, about: "As a table in DuckDB", write: query_url }),
@@ -43,7 +43,7 @@ pub static PARQUET: View = View {
         sizing: FieldFolder::sizing_of_all,
         make: |part| whole_file(part, |column| column),
     }],
-    commands: &[(Task::Query, query)],
+    commands: &[(CommandTask::Query, query)],
 };
 
 /// The same table, with microseconds instead of nanoseconds.
@@ -57,7 +57,7 @@ pub static PARQUET_MICROSECONDS: View = View {
         media_type: "application/vnd.apache.parquet",
         reader: "the table with times in microseconds: Spark",
         lacks: "times between two microseconds, which are errors",
-        job: Some(Job::new(4, "Tables in Spark, which has no nanoseconds")),
+        job: Some(ReadmeTask::new(4, "Tables in Spark, which has no nanoseconds")),
         holds_values: true,
         shown: Shown::Never,
         ..ViewFacts::PLAIN

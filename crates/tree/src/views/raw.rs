@@ -12,7 +12,7 @@ use crate::node::quoting::{literal, path_word, shell_word};
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number, od};
 use crate::views::facts::ViewFacts;
-use crate::views::view::{Add, Task, View};
+use crate::views::view::{Add, CommandTask, View};
 
 /// The values, end to end, little-endian.
 pub static RAW: View = View {
@@ -28,7 +28,7 @@ pub static RAW: View = View {
         FieldId::Attribute(_) => add_values(files, &RAW.facts),
         FieldId::Dimension(_) => {}
     }),
-    commands: &[(Task::FirstValues, first_values), (Task::R, r)],
+    commands: &[(CommandTask::FirstValues, first_values), (CommandTask::R, r)],
     ..View::PLAIN
 };
 

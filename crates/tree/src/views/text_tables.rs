@@ -12,10 +12,10 @@ use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::facts::{Job, Shown, ViewFacts};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};
 use crate::views::tables::{columns, forward_by_rows, measured_table, no_tables, note_fields};
-use crate::views::view::{Add, Parts, Task, View};
+use crate::views::view::{Add, CommandTask, Parts, View};
 
 /// The table with tabs.
 pub static TSV: View = View {
@@ -26,7 +26,7 @@ pub static TSV: View = View {
         media_type: "text/tab-separated-values; charset=utf-8",
         reader: "the table with tabs: cut, awk, R (read.delim), pandas, DuckDB, spreadsheets",
         lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
-        job: Some(Job::new(5, "Tables: cut, sort, awk, sqlite3")),
+        job: Some(ReadmeTask::new(5, "Tables: cut, sort, awk, sqlite3")),
         holds_values: true,
         ..ViewFacts::PLAIN
     },
@@ -45,7 +45,7 @@ pub static TSV: View = View {
             ..parts(PARTS_WITHOUT_HEADER, "tsv", |part| text_file(part, Style::Tsv, HeaderLine::Hidden))
         },
     ],
-    commands: &[(Task::FirstRows, first_rows)],
+    commands: &[(CommandTask::FirstRows, first_rows)],
 };
 
 /// The table with commas.
@@ -57,7 +57,7 @@ pub static CSV: View = View {
         media_type: "text/csv; charset=utf-8",
         reader: "the table with commas: R (read.csv), pandas, DuckDB, spreadsheets",
         lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
-        job: Some(Job::new(6, "Tables: spreadsheets")),
+        job: Some(ReadmeTask::new(6, "Tables: spreadsheets")),
         holds_values: true,
         shown: Shown::With("csv"),
         ..ViewFacts::PLAIN

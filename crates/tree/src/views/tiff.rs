@@ -13,7 +13,7 @@ use crate::fields::rasters::{self, Rasters};
 use crate::node::listing::Listing;
 use crate::node::quoting::shell_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
-use crate::views::facts::{Job, Shown, ViewFacts, WebCommand};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};
 use crate::views::view::{Add, View, only_dense};
 
 /// BigTIFF.
@@ -25,7 +25,7 @@ pub static TIFF: View = View {
         media_type: "image/tiff",
         reader: "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile",
         lacks: "text, blobs, cells of varying size, and other than 2 or 3 axes",
-        job: Some(Job::new(15, "Pictures, maps: rasterio, ImageMagick, tifffile")),
+        job: Some(ReadmeTask::new(15, "Pictures, maps: rasterio, ImageMagick, tifffile")),
         holds_values: true,
         shown: Shown::With("tiff"),
         web: Some(WebCommand { place: 1, about: "As a raster in GDAL", write: gdal_url }),

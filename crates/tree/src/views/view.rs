@@ -17,7 +17,7 @@ pub struct View {
     /// The same table in parts.
     pub parts: &'static [Parts],
     /// The commands of README.txt that use it.
-    pub commands: &'static [(Task, WriteCommand)],
+    pub commands: &'static [(CommandTask, WriteCommand)],
 }
 
 /// Makes a command for the first of the files that fit.
@@ -49,7 +49,7 @@ pub struct Parts {
 
 /// The tasks of the commands in README.txt, in their order there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Task {
+pub enum CommandTask {
     FirstValues,
     FirstLines,
     FirstRows,

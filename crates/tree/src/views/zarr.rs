@@ -25,8 +25,8 @@ use crate::node::quoting::{literal, shell_word};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::commands::{Command, FileFinder};
-use crate::views::facts::{Job, Shown, ViewFacts};
-use crate::views::view::{Add, Task, View};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
+use crate::views::view::{Add, CommandTask, View};
 
 /// The name of the folder of version 3.
 pub const ZARR: &str = "zarr";
@@ -52,7 +52,7 @@ pub static ZARR_VIEW: View = View {
         media_type: "application/json",
         reader: "a Zarr group (open the folder): xarray, zarr, dask, anndata, napari",
         lacks: "numbers of varying count, and text that is not UTF-8",
-        job: Some(Job::new(12, "Chunks on many cores: dask, xarray, Zarr")),
+        job: Some(ReadmeTask::new(12, "Chunks on many cores: dask, xarray, Zarr")),
         holds_values: true,
         shown: Shown::With("zarr"),
         ..ViewFacts::PLAIN
@@ -67,7 +67,7 @@ pub static ZARR_VIEW: View = View {
         }
         builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW.facts, folder(fields, is_slice, ZarrVersion::Third));
     }),
-    commands: &[(Task::Chunks, open)],
+    commands: &[(CommandTask::Chunks, open)],
     ..View::PLAIN
 };
 
@@ -79,7 +79,7 @@ pub static ZARR2_VIEW: View = View {
         files: &[second::GROUP],
         reader: "the same in version 2 of Zarr: zarr-python before 3, anndata before 0.11, GDAL",
         lacks: "numbers of varying count, and text that is not UTF-8",
-        job: Some(Job::new(13, "The same for Zarr 2: older anndata, xarray, GDAL")),
+        job: Some(ReadmeTask::new(13, "The same for Zarr 2: older anndata, xarray, GDAL")),
         holds_values: true,
         shown: Shown::WithAll,
         ..ViewFacts::PLAIN

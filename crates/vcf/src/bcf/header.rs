@@ -26,14 +26,14 @@ const MAX_SAMPLES: usize = (1 << 24) - 1;
 #[derive(Debug)]
 pub struct BcfHeader {
     bytes: Vec<u8>,
-    names: HashMap<Vec<u8>, Name>,
+    names: HashMap<Vec<u8>, DictionaryName>,
     contigs: HashMap<Vec<u8>, i32>,
     samples: usize,
 }
 
 /// A name in the dictionary of strings, and the types of the fields with this name.
 #[derive(Debug, Clone, Copy)]
-struct Name {
+struct DictionaryName {
     number: i32,
     info: Option<BcfValueType>,
     format: Option<BcfValueType>,
@@ -123,10 +123,10 @@ impl BcfHeader {
     }
 
     /// Returns the entry of a name in the dictionary of strings. A new name gets the next number.
-    fn name(&mut self, name: &[u8], dictionary: &mut Dictionary) -> Result<&mut Name> {
+    fn name(&mut self, name: &[u8], dictionary: &mut Dictionary) -> Result<&mut DictionaryName> {
         let number = dictionary.number(name, None)?;
         let number = i32::try_from(number).map_err(|_| Error::unsupported("a BCF file with 2^31 names"))?;
-        Ok(self.names.entry(name.to_vec()).or_insert(Name { number, info: None, format: None }))
+        Ok(self.names.entry(name.to_vec()).or_insert(DictionaryName { number, info: None, format: None }))
     }
 
     /// Appends a line. If it defines a name, adds the name's number.

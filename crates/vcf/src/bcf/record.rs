@@ -235,18 +235,18 @@ mod tests {
 
     use super::super::testing::{any_lines, append_lines, header, lines};
     use super::*;
-    use crate::fields::testing::{Stored, stored};
+    use crate::fields::testing::{FieldExample, stored};
     use crate::{Header, Record};
 
     /// Returns stored values of any type, also of another one than their field has.
-    fn any_stored() -> impl Strategy<Value = Stored> {
+    fn any_stored() -> impl Strategy<Value = FieldExample> {
         let integer = prop_oneof![(-3i32..300), any::<i32>(), (i32::MIN..i32::MIN + 9)];
         let float = prop_oneof![(0u32..90).prop_map(|value| (value as f32 / 2.0).to_bits()), any::<u32>()];
         prop_oneof![
-            Just(Stored::Flag),
-            proptest::collection::vec(integer, 0..4).prop_map(Stored::Integers),
-            proptest::collection::vec(float, 0..4).prop_map(Stored::Floats),
-            "[0-9.,/|a]{0,6}".prop_map(|text| Stored::Text(text.into_bytes())),
+            Just(FieldExample::Flag),
+            proptest::collection::vec(integer, 0..4).prop_map(FieldExample::Integers),
+            proptest::collection::vec(float, 0..4).prop_map(FieldExample::Floats),
+            "[0-9.,/|a]{0,6}".prop_map(|text| FieldExample::Text(text.into_bytes())),
         ]
     }
 

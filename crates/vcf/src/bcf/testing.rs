@@ -13,9 +13,9 @@ use crate::line::{Line, LineValue, MISSING, SampleFields};
 use crate::record::GENOTYPE;
 
 /// Reads little-endian numbers from the front of some bytes.
-struct Reader<'a>(&'a [u8]);
+struct BcfReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> BcfReader<'a> {
     fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(length);
         self.0 = rest;
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
 
 /// Returns the lines of the records of a file without BGZF.
 pub fn lines(file: &[u8]) -> String {
-    let mut reader = Reader(file);
+    let mut reader = BcfReader(file);
     assert_eq!(reader.take(5), b"BCF\x02\x02");
     let length = reader.signed(4) as usize;
     let head = String::from_utf8(reader.take(length).strip_suffix(b"\0").unwrap().to_vec()).unwrap();
@@ -107,7 +107,7 @@ pub fn lines(file: &[u8]) -> String {
     let mut text = String::new();
     while !reader.0.is_empty() {
         let lengths = [reader.signed(4), reader.signed(4)].map(|length| length as usize);
-        let [mut shared, mut of_samples] = lengths.map(|length| Reader(reader.take(length)));
+        let [mut shared, mut of_samples] = lengths.map(|length| BcfReader(reader.take(length)));
         let [contig, position, length] = [(); 3].map(|()| shared.signed(4));
         let quality = shared.signed(4) as u32;
         let (info, alleles) = (shared.signed(2), shared.signed(2));

@@ -70,11 +70,11 @@ pub(super) fn groups<'a>(candidates: &[Candidate<'a>], rule: LineRule) -> Result
     {
         return Ok(vec![group]);
     }
-    let own = |candidate: &Candidate<'_>| Written {
+    let own = |candidate: &Candidate<'_>| WrittenAlleles {
         kinds: Kinds::of(&candidate.alleles),
         alleles: candidate.alleles.iter().map(|allele| allele.to_vec()).collect(),
     };
-    let mut written: Vec<Written> = candidates.iter().map(own).collect();
+    let mut written: Vec<WrittenAlleles> = candidates.iter().map(own).collect();
     let mut left = in_order(candidates);
     let mut groups = Vec::new();
     let mut union = Union::default();
@@ -110,7 +110,7 @@ pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<LineG
 }
 
 /// The record's alleles as written; in capitals after a union with alleles in capitals.
-struct Written {
+struct WrittenAlleles {
     kinds: Kinds,
     alleles: Vec<Vec<u8>>,
 }
@@ -119,7 +119,7 @@ struct Written {
 fn next_line(
     candidates: &[Candidate<'_>],
     rule: LineRule,
-    written: &mut [Written],
+    written: &mut [WrittenAlleles],
     left: &[usize],
     union: &mut Union,
 ) -> Result<LineGroup<'static>> {
@@ -127,7 +127,7 @@ fn next_line(
     // The records in the union, with the numbers of their alleles.
     let mut united: Vec<GroupedRecord> = Vec::new();
     for &record in left {
-        let Written { alleles: own, kinds } = &mut written[record];
+        let WrittenAlleles { alleles: own, kinds } = &mut written[record];
         let alleles: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
         let is_allowed = || rule == LineRule::SameKind || !kinds.has_variant || union.shares_alternative(&alleles);
         let fits = union.is_empty() || (union.has_reference_of(&alleles) && is_allowed());

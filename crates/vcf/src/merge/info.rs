@@ -16,14 +16,14 @@ use tilefs_format::error::Result;
 #[derive(Default)]
 pub(super) struct MergedInfo<'a> {
     /// Values of the first record with the field.
-    first: Vec<(Name<'a>, LineValue<'a>)>,
-    sums: Vec<(Name<'a>, Sum)>,
-    placed: Vec<(Name<'a>, Placed<'a>)>,
+    first: Vec<(FieldName<'a>, LineValue<'a>)>,
+    sums: Vec<(FieldName<'a>, Sum)>,
+    placed: Vec<(FieldName<'a>, Placed<'a>)>,
 }
 
 /// The name of a field, and its number.
 #[derive(Debug, Clone, Copy)]
-struct Name<'a> {
+struct FieldName<'a> {
     number: usize,
     text: &'a [u8],
 }
@@ -45,7 +45,7 @@ impl<'a> MergedInfo<'a> {
         if has_samples && role == Role::Counted {
             return Ok(());
         }
-        let name = Name { number, text };
+        let name = FieldName { number, text };
         let is_summed = merged.is_numeric && matches!(role, Role::Summed | Role::Counted);
         if is_summed && matches!(values, FieldValues::Integers(_) | FieldValues::Floats(_)) {
             // A field with a value per allele is summed allele by allele.
@@ -77,10 +77,10 @@ impl<'a> MergedInfo<'a> {
 
     /// Adds the `END` of a record that its writer left out, because its value follows from the record's end.
     pub(super) fn add_end(&mut self, position: i64) {
-        self.add_first(Name { number: END_NUMBER, text: END }, LineValue::Integers(vec![position]));
+        self.add_first(FieldName { number: END_NUMBER, text: END }, LineValue::Integers(vec![position]));
     }
 
-    fn add_first(&mut self, name: Name<'a>, value: LineValue<'a>) {
+    fn add_first(&mut self, name: FieldName<'a>, value: LineValue<'a>) {
         if self.first.iter().all(|(known, _)| known.number != name.number) {
             self.first.push((name, value));
         }

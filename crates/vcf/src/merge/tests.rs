@@ -1,7 +1,7 @@
 //! Tests of merged lines that differ from those of bcftools, and of records that cannot be merged.
 //! `tests/tree/variants/merged.rs` compares all other lines with bcftools itself.
 
-use super::super::fields::testing::{Stored, stored};
+use super::super::fields::testing::{FieldExample, stored};
 use super::*;
 
 const HEADER: &str = "##fileformat=VCFv4.2\n\
@@ -14,7 +14,7 @@ const HEADER: &str = "##fileformat=VCFv4.2\n\
     ##FORMAT=<ID=PL,Number=G,Type=Integer>\n";
 
 /// The alleles of a record, its INFO and its FORMAT fields.
-type Parts<'p> = (&'p str, &'p [(&'p str, Stored)], &'p [(&'p str, Stored)]);
+type Parts<'p> = (&'p str, &'p [(&'p str, FieldExample)], &'p [(&'p str, FieldExample)]);
 
 /// The lines of one record of each file, after the first seven columns.
 fn merged(records: &[Parts<'_>]) -> Result<Vec<String>> {
@@ -51,14 +51,14 @@ fn merged(records: &[Parts<'_>]) -> Result<Vec<String>> {
     Ok(text.lines().map(|line| line.splitn(8, '\t').nth(7).unwrap().to_owned()).collect())
 }
 
-fn integers(values: &[i32]) -> Stored {
-    Stored::Integers(values.to_vec())
+fn integers(values: &[i32]) -> FieldExample {
+    FieldExample::Integers(values.to_vec())
 }
 
 #[test]
 fn values_that_bcftools_loses_are_kept() {
     // The missing frequency does not hide the one after it.
-    let frequencies = Stored::Floats(vec![MISSING_FLOAT, 0.5f32.to_bits()]);
+    let frequencies = FieldExample::Floats(vec![MISSING_FLOAT, 0.5f32.to_bits()]);
     let lines = merged(&[("A,C,G", &[("AF", frequencies)], &[]), ("A,C,G", &[], &[])]).unwrap();
     assert_eq!(lines, ["AF=.,0.5\t.\t.\t."]);
     let depth = || integers(&[i32::MAX]);
@@ -73,7 +73,7 @@ fn values_that_bcftools_loses_are_kept() {
 
 #[test]
 fn records_that_do_not_fit_their_alleles_are_errors_that_name_the_sample() {
-    let told = |format: &[(&str, Stored)]| {
+    let told = |format: &[(&str, FieldExample)]| {
         let other = [("GT", integers(&[2, 2]))];
         merged(&[("A,C,G", &[], &other), ("A,G", &[], format)]).unwrap_err().to_string()
     };
@@ -83,7 +83,7 @@ fn records_that_do_not_fit_their_alleles_are_errors_that_name_the_sample() {
         let genotype = told(&[("GT", integers(alleles))]);
         assert!(genotype.contains("fmt of the record at 1:10") && genotype.contains("field GT"), "{genotype}");
     }
-    assert!(told(&[("GT", Stored::Text(b"0/1".to_vec()))]).contains("not numbers"));
+    assert!(told(&[("GT", FieldExample::Text(b"0/1".to_vec()))]).contains("not numbers"));
     assert!(Merger::new(vec![], LineRule::SharedAllele).is_ok_and(|merger| merger.head().is_ok()));
     let header = Arc::new(Header::parse(HEADER.as_bytes()).unwrap());
     let twice = MergedFile { header, sample: Some(b"S".to_vec()) };

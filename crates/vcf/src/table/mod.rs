@@ -64,11 +64,11 @@ struct NumberedNames {
 pub struct CallRows {
     /// The dimensions and attributes, under their names in the array.
     pub stored: Vec<Column>,
-    pub origin: Origin,
+    pub origin: CellOrigin,
 }
 
 /// A function from a row to its fragment's name and its cell's number in the fragment; `None` past the last row.
-pub type Origin = Box<dyn Fn(u64) -> Result<Option<(String, u64)>> + Send + Sync>;
+pub type CellOrigin = Box<dyn Fn(u64) -> Result<Option<(String, u64)>> + Send + Sync>;
 
 /// A column of the table.
 pub struct CallColumn {
@@ -235,7 +235,7 @@ struct CallCells {
     notation: Notation,
     rows: u64,
     stored: StoredCalls,
-    origin: Origin,
+    origin: CellOrigin,
     /// All columns: first the fixed columns, then the columns of INFO fields, then the columns of FORMAT fields.
     columns: Vec<ComputedField>,
     fixed: Vec<CommonColumn>,
@@ -249,7 +249,7 @@ struct StoredCalls {
     id: StoredTexts,
     filters: StoredTexts,
     /// The samples: names in layout 4, otherwise numbers.
-    samples: Samples,
+    samples: RowSamples,
     /// The first and the last position of each record.
     extents: [Arc<dyn Content>; 2],
     info: StoredFields,
@@ -265,7 +265,7 @@ struct StoredFields {
 }
 
 /// The samples of rows.
-enum Samples {
+enum RowSamples {
     Names(StoredTexts),
     Numbers(Arc<dyn Content>),
 }
@@ -345,8 +345,8 @@ impl StoredCalls {
             Ok::<_, Error>(StoredFields { own: own.collect::<Result<_>>()?, blob: texts(blob)? })
         };
         let samples = match known.numbered {
-            None => Samples::Names(texts("sample")?),
-            Some(_) => Samples::Numbers(column("sample")?.values.clone()),
+            None => RowSamples::Names(texts("sample")?),
+            Some(_) => RowSamples::Numbers(column("sample")?.values.clone()),
         };
         let [start, end] = extent_attributes(version);
         Ok(StoredCalls {
@@ -372,7 +372,7 @@ impl CallCells {
         dataset: Arc<VariantDataset>,
         known: Arc<Known>,
         columns: &[Column],
-        origin: Origin,
+        origin: CellOrigin,
         notation: Notation,
     ) -> Result<Self> {
         let stored = StoredCalls::new(columns, &known, dataset.layout.version())?;
@@ -436,11 +436,11 @@ impl CallCells {
         let all = self.known.definitions.filters();
         let samples = match (&self.known.filters_of, &self.stored.samples) {
             (None, _) => None,
-            (Some(of), Samples::Names(names)) => {
+            (Some(of), RowSamples::Names(names)) => {
                 let names = names.read(rows)?;
                 Some((0..names.ends.len() - 1).map(|row| of.get(names.get(row)).copied()).collect::<Vec<_>>())
             }
-            (Some(of), Samples::Numbers(numbers)) => {
+            (Some(of), RowSamples::Numbers(numbers)) => {
                 let numbers = self.numbers(numbers, rows)?;
                 Some(numbers.into_iter().map(|number| of.get(&number.to_le_bytes()[..]).copied()).collect())
             }
@@ -463,7 +463,7 @@ impl CallCells {
     }
 
     fn compute_names(&self, rows: &Range<u64>, cells: &mut Cells) -> Result<()> {
-        let (Samples::Numbers(numbers), Some(numbered)) = (&self.stored.samples, &self.known.numbered) else {
+        let (RowSamples::Numbers(numbers), Some(numbered)) = (&self.stored.samples, &self.known.numbered) else {
             return Err(Error::internal("samples without numbers"));
         };
         for (row, number) in rows.clone().zip(self.numbers(numbers, rows)?) {
@@ -573,8 +573,8 @@ impl Compute for CallCells {
     fn read_ahead(&self, rows: Range<u64>, column: usize) -> Result<()> {
         let ahead = |of: &Arc<dyn Content>| of.read(4 * rows.start, Output::Ahead(4 * (rows.end - rows.start)));
         let samples = || match &self.stored.samples {
-            Samples::Names(names) => names.read_ahead(&rows),
-            Samples::Numbers(numbers) => ahead(numbers),
+            RowSamples::Names(names) => names.read_ahead(&rows),
+            RowSamples::Numbers(numbers) => ahead(numbers),
         };
         match self.fixed.get(column) {
             Some(CommonColumn::Alleles) => self.stored.alleles.read_ahead(&rows),

@@ -92,7 +92,7 @@ pub fn out_of_order() -> Error {
 /// The start of a run: the number of its first cell in the band, in stored order (`from`) and in row order (`to`). The
 /// run ends where the next stored run begins.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct RunStart {
     from: u32,
     to: u32,
 }
@@ -100,7 +100,7 @@ struct Run {
 /// The runs of a band of rows. Memory: 8 bytes per run.
 pub struct Runs {
     /// The runs in stored order; the last run is empty, and begins at the end of all cells.
-    runs: Vec<Run>,
+    runs: Vec<RunStart>,
     /// Indices of the runs at which ascents begin, and of the empty run. In an ascent the rows of runs ascend, so
     /// `from` and `to` both ascend.
     ascents: Vec<usize>,
@@ -114,7 +114,7 @@ pub struct RunFinder {
     last_row: Option<u64>,
     stored: u32,
     most: usize,
-    runs: Vec<Run>,
+    runs: Vec<RunStart>,
     ascents: Vec<usize>,
 }
 
@@ -147,7 +147,7 @@ impl RunFinder {
             if self.last_row.is_none_or(|last| row < last) {
                 self.ascents.push(self.runs.len());
             }
-            self.runs.push(Run { from: self.stored, to });
+            self.runs.push(RunStart { from: self.stored, to });
         }
         self.last_row = Some(row);
         // At most the number of the cells of all rows, which fits 32 bits.
@@ -167,7 +167,7 @@ impl RunFinder {
             return Ok(None);
         }
         self.ascents.push(self.runs.len());
-        self.runs.push(Run { from: self.stored, to: self.stored });
+        self.runs.push(RunStart { from: self.stored, to: self.stored });
         self.runs.shrink_to_fit();
         Ok(Some(Runs { runs: self.runs, ascents: self.ascents }))
     }
@@ -202,7 +202,7 @@ struct CellCopy {
 impl Runs {
     /// Returns the memory of the runs in bytes.
     pub fn memory(&self) -> usize {
-        self.runs.len() * size_of::<Run>() + self.ascents.len() * size_of::<usize>()
+        self.runs.len() * size_of::<RunStart>() + self.ascents.len() * size_of::<usize>()
     }
 
     /// Returns the number of ascents: usually the number of space tiles of the band.
@@ -220,7 +220,7 @@ impl Runs {
             let end = own.partition_point(|run| run.to < wanted.end);
             let first = own.partition_point(|run| run.to <= wanted.start).saturating_sub(1);
             for pair in runs[first.min(end)..=end].windows(2) {
-                let [Run { from, to }, Run { from: behind, .. }] = [pair[0], pair[1]];
+                let [RunStart { from, to }, RunStart { from: behind, .. }] = [pair[0], pair[1]];
                 let skipped = wanted.start.saturating_sub(to).min(behind - from);
                 let count = (behind - from - skipped).min(wanted.end - to - skipped);
                 if count > 0 {

@@ -85,7 +85,7 @@ struct FileRows {
 }
 
 /// A range of bytes of a tile, and the range of a plan's units that contain them.
-type Planned = (Range<u64>, Range<usize>);
+type PlannedRange = (Range<u64>, Range<usize>);
 
 impl DenseColumn {
     /// Creates the column of a file of `attribute` (by its number in the array's schema) over a selection. `fill` is
@@ -231,7 +231,7 @@ impl DenseColumn {
         let boxes = boxes_of_run(&self.selection.shape(), first, count);
         // Only several boxes of one read may be in the same tile.
         let has_many_boxes = boxes.len() > 1;
-        let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
+        let mut planned: HashMap<(usize, u64, bool), PlannedRange> = HashMap::new();
         let mut latest: Option<(usize, Arc<Tiles>)> = None;
         for_each_piece(
             self.view.grid(),

@@ -14,7 +14,7 @@ use tilefs_format::error::Result;
 use tilefs_threads::cancellation;
 
 use super::grid::{Grid, PositionBox};
-use super::scattered::CellsOfTile;
+use super::scattered::ScatteredTile;
 use super::selection::{AxisRange, IndexBox, PerAxis, Selection};
 
 /// The most parts along an axis for which memory is allocated at once.
@@ -30,7 +30,7 @@ pub struct TileOwner {
     /// The number of the tile in the fragment's files; meaningless for a sparse fragment.
     pub tile: u64,
     /// For a sparse fragment: its cells in this tile, the only ones that it owns.
-    pub cells: Option<Arc<CellsOfTile>>,
+    pub cells: Option<Arc<ScatteredTile>>,
 }
 
 /// The fragments that own cells of a space tile, newest first.

@@ -12,12 +12,12 @@ use crate::array::sparse::coordinates_of_tile;
 
 /// The cells of a sparse fragment in one space tile. Maps the cell number within the space tile to the tile in the
 /// fragment's files and the cell number there.
-pub type CellsOfTile = HashMap<u64, (u64, u64)>;
+pub type ScatteredTile = HashMap<u64, (u64, u64)>;
 
 /// The cells of a sparse fragment by space tile. Memory: some 50 bytes per cell.
 #[derive(Debug, Clone, Default)]
 pub struct ScatteredCells {
-    tiles: HashMap<Box<[u64]>, Arc<CellsOfTile>>,
+    tiles: HashMap<Box<[u64]>, Arc<ScatteredTile>>,
 }
 
 impl ScatteredCells {
@@ -28,7 +28,7 @@ impl ScatteredCells {
     pub fn read(array: &OpenedArray, fragment: usize, grid: &Grid) -> Result<Self> {
         let outline = array.outline(fragment)?;
         let strides = grid.cell_strides();
-        let mut tiles: HashMap<Box<[u64]>, CellsOfTile> = HashMap::new();
+        let mut tiles: HashMap<Box<[u64]>, ScatteredTile> = HashMap::new();
         for tile in 0..outline.facts.sparse_tiles {
             let cells = outline.facts.cells_in_tile(&outline.schema, tile).unwrap_or(0);
             let axes = coordinates_of_tile(array, fragment, tile, cells)?;
@@ -50,7 +50,7 @@ impl ScatteredCells {
     }
 
     /// Returns the fragment's cells in a space tile, if any.
-    pub(crate) fn of_tile(&self, tile: &[u64]) -> Option<&Arc<CellsOfTile>> {
+    pub(crate) fn of_tile(&self, tile: &[u64]) -> Option<&Arc<ScatteredTile>> {
         self.tiles.get(tile)
     }
 

@@ -30,7 +30,7 @@ use outline::MetadataEnd;
 use outline::Outline;
 
 /// The [`Outline`] of a fragment, once it was read. Errors are not kept: its files may be restored.
-pub(crate) type Known = OnceLock<Arc<Outline>>;
+pub(crate) type LazyOutline = OnceLock<Arc<Outline>>;
 
 /// The number of kept ends of fragments' metadata files, of some KiB each.
 const CACHED_ENDS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
@@ -60,7 +60,7 @@ pub struct ArrayFolder {
     pub context: Arc<Context>,
     directory: Arc<ArrayDirectory>,
     /// By the number of the fragment.
-    pub(crate) outlines: Box<[Known]>,
+    pub(crate) outlines: Box<[LazyOutline]>,
     schemas: Mutex<HashMap<String, Arc<SingleFlight<Arc<ArraySchema>>>>>,
     /// The ends of the most recently read metadata files, by the number of the fragment. Besides footers they contain
     /// the sections that are usually needed next.
@@ -103,7 +103,7 @@ impl ArrayFolder {
     }
 
     fn of_directory(context: Arc<Context>, directory: Arc<ArrayDirectory>, listed: u64) -> Self {
-        let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
+        let outlines: Box<[LazyOutline]> = directory.fragments().iter().map(|_| LazyOutline::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
         let is_remote = context.storage.is_remote(&directory.root);
         if is_remote {

@@ -272,7 +272,7 @@ fn generic_decoder(context: &Context, header: &GenericTileHeader) -> Result<Deco
 }
 
 /// A list in a generic tile.
-pub enum Section<'a> {
+pub enum StoredList<'a> {
     /// A short list, decoded.
     Whole(Vec<u8>),
     /// A tile that is read chunk by chunk.
@@ -288,14 +288,14 @@ pub(crate) fn open_section<'a>(
     path: &'a StoreKey,
     offset: u64,
     expected: u64,
-) -> Result<Section<'a>> {
+) -> Result<StoredList<'a>> {
     let open = || {
         let tile = OpenedTile::read(&*context.storage, path, offset)?;
         if tile.header.tile_size <= MAX_WHOLE_LIST {
-            return decode_whole(context, tile, expected).map(Section::Whole).at(offset);
+            return decode_whole(context, tile, expected).map(StoredList::Whole).at(offset);
         }
         check_claim(&tile.header, expected).at(offset)?;
-        Ok(Section::Long(LongTile::new(context, tile)?.into()))
+        Ok(StoredList::Long(LongTile::new(context, tile)?.into()))
     };
     open().in_file(path)
 }

@@ -4,7 +4,7 @@ use tilefs_format::error::Result;
 use tilefs_format::fragment::{RTree, RTreeLayout, ReadAt};
 use tilefs_format::schema::ArraySchema;
 
-use super::generic_tile::{GenericTile, Section};
+use super::generic_tile::{GenericTile, StoredList};
 
 /// The bytes of an R-tree: kept as a whole if it is small, else in pages that the cache keeps or evicts.
 pub enum TreeBytes {
@@ -31,13 +31,18 @@ impl ReadAt for TreeBytes {
 ///
 /// # Errors
 /// As [`RTreeLayout::read`].
-pub(crate) fn read_boxes(section: Section<'_>, version: u32, schema: &ArraySchema, most: usize) -> Result<TileBoxes> {
+pub(crate) fn read_boxes(
+    section: StoredList<'_>,
+    version: u32,
+    schema: &ArraySchema,
+    most: usize,
+) -> Result<TileBoxes> {
     match section {
-        Section::Whole(payload) => {
+        StoredList::Whole(payload) => {
             let RTree { layout, bytes } = RTree::parse(payload, version, schema)?;
             Ok(RTree { layout, bytes: TreeBytes::Whole(bytes) })
         }
-        Section::Long(mut tile) => {
+        StoredList::Long(mut tile) => {
             let layout = RTreeLayout::read(&mut *tile, version, schema, most)?;
             Ok(RTree { layout, bytes: TreeBytes::Paged(tile.index()?.into()) })
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::sections;
 
-use super::generic_tile::{GenericTile, Section};
+use super::generic_tile::{GenericTile, StoredList};
 
 /// Bytes of a number, and of the count before the numbers.
 const NUMBER: u64 = 8;
@@ -29,14 +29,14 @@ impl TileNumbers {
     ///
     /// # Errors
     /// [`Error::Damaged`] if the count is not the number of tiles, or if the numbers do not fill the section exactly.
-    pub fn read(section: Section<'_>, tiles: u64) -> Result<Self> {
+    pub fn read(section: StoredList<'_>, tiles: u64) -> Result<Self> {
         let tile = match section {
-            Section::Whole(payload) => {
+            StoredList::Whole(payload) => {
                 let list = sections::parse_u64_list(&payload)?;
                 check_count(list.len() as u64, tiles)?;
                 return Ok(TileNumbers::Listed(list.into()));
             }
-            Section::Long(tile) => tile,
+            StoredList::Long(tile) => tile,
         };
         let pages = Box::new(tile.index()?);
         let mut count = [0; NUMBER as usize];

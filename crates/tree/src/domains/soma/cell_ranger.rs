@@ -76,7 +76,7 @@ impl Folder for CellRangerFolders {
             name: name.to_owned(),
             cut: self.cut.clone(),
         });
-        let texts: [(&str, &str, Text); 3] = [
+        let texts: [(&str, &str, MakeText); 3] = [
             ("matrix.mtx", "matrix.mtx", CutMeasurement::matrix),
             ("barcodes.tsv", "barcodes.tsv", CutMeasurement::barcodes),
             ("features.tsv", "genes.tsv", CutMeasurement::features),
@@ -102,7 +102,7 @@ impl Folder for CellRangerFolders {
 }
 
 /// Makes one of the texts.
-type Text = fn(&CutMeasurement) -> Result<Arc<dyn Content>>;
+type MakeText = fn(&CutMeasurement) -> Result<Arc<dyn Content>>;
 
 /// A measurement, or a part of one.
 struct CutMeasurement {

@@ -53,7 +53,7 @@ const CHOSEN: &str = "samples=";
 
 /// A choice of samples of a dataset.
 #[derive(Clone)]
-struct Samples {
+struct ChosenSamples {
     dataset: Arc<VariantDataset>,
     /// The lists that paths refer to.
     lists: Arc<VariantLists>,
@@ -63,7 +63,7 @@ struct Samples {
     shortened: Arc<SingleFlight<HashMap<String, Sample>>>,
 }
 
-impl Samples {
+impl ChosenSamples {
     fn sample(&self, name: &[u8]) -> Result<Option<Sample>> {
         match &self.chosen {
             Some(chosen) => Ok(chosen.iter().find(|sample| sample.name == name).cloned()),
@@ -114,7 +114,7 @@ impl Samples {
             }
             known.insert(name);
         }
-        Ok(Ok(Samples { chosen: Some(Arc::new(chosen)), ..self.clone() }))
+        Ok(Ok(ChosenSamples { chosen: Some(Arc::new(chosen)), ..self.clone() }))
     }
 
     /// Returns the regions in a text, or the reason if it is invalid.
@@ -147,7 +147,7 @@ impl Samples {
 
 /// The folder of some samples, with all their records or those in regions.
 pub struct VariantFiles {
-    samples: Samples,
+    samples: ChosenSamples,
     regions: Option<Arc<Vec<WrittenRegion>>>,
     modified: SystemTime,
     kept: KeptFiles,
@@ -156,10 +156,10 @@ pub struct VariantFiles {
 impl VariantFiles {
     /// Creates the folder of all records.
     pub fn new(dataset: Arc<VariantDataset>, lists: Arc<VariantLists>, modified: SystemTime) -> Self {
-        Self::of(Samples { dataset, lists, chosen: None, shortened: Arc::default() }, None, modified)
+        Self::of(ChosenSamples { dataset, lists, chosen: None, shortened: Arc::default() }, None, modified)
     }
 
-    fn of(samples: Samples, regions: Option<Arc<Vec<WrittenRegion>>>, modified: SystemTime) -> Self {
+    fn of(samples: ChosenSamples, regions: Option<Arc<Vec<WrittenRegion>>>, modified: SystemTime) -> Self {
         VariantFiles { samples, regions, modified, kept: KeptFiles::new(modified) }
     }
 
@@ -254,14 +254,14 @@ impl Folder for VariantFiles {
 /// `merged/` or `multiallelic/`: all samples in one file, `all.vcf` or the file of a region. Files can be looked up by
 /// name, but are not listed.
 struct MergedFiles {
-    samples: Samples,
+    samples: ChosenSamples,
     rule: LineRule,
     modified: SystemTime,
     kept: KeptFiles,
 }
 
 impl MergedFiles {
-    fn new(samples: Samples, rule: LineRule, modified: SystemTime) -> Self {
+    fn new(samples: ChosenSamples, rule: LineRule, modified: SystemTime) -> Self {
         MergedFiles { samples, rule, modified, kept: KeptFiles::new(modified) }
     }
 
@@ -361,7 +361,7 @@ fn sample_lines(samples: &[Sample]) -> Vec<u8> {
 
 /// `slice/`: a folder for each region. They are looked up by name; only named lists of regions are listed.
 struct VariantSlices {
-    samples: Samples,
+    samples: ChosenSamples,
     modified: SystemTime,
 }
 
