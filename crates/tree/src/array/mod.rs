@@ -19,7 +19,7 @@ pub use crate::array::explain::FieldFolderKind;
 use crate::array::explain::{Explanations, NonEmptyPart};
 use crate::array::history::{HISTORY, History};
 use crate::array::nonempty::{NONEMPTY, NonEmptyFolder};
-use crate::array::slice::SliceFolder;
+use crate::array::slice::slices;
 use crate::cells::Subarray;
 use crate::cells::dense::{CoveredBox, DenseArray, DenseSubarray};
 use crate::cells::label_search::{labelled, selectable};
@@ -256,11 +256,8 @@ fn tree_of(
     nonempty: Option<Arc<dyn NonEmptyPart>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
     let (mut folder, explanations) = fields_folder(&fields, covers, kind, nonempty)?;
-    folder.add_folder(
-        "slice",
-        SliceFolder::new(fields.clone(), Addressing::Coordinate, options.slices.clone(), slice_files),
-    );
-    folder.add_folder("islice", SliceFolder::new(fields, Addressing::Position, Vec::new(), slice_files));
+    folder.add_folder("slice", slices(fields.clone(), Addressing::Coordinate, options.slices.clone(), slice_files));
+    folder.add_folder("islice", slices(fields, Addressing::Position, Vec::new(), slice_files));
     Ok((folder, explanations))
 }
 

@@ -5,6 +5,7 @@
 
 pub mod lazy;
 pub(crate) mod listing;
+pub mod named;
 pub mod names;
 pub mod quoting;
 pub mod recent;

@@ -20,6 +20,7 @@ use crate::fields::meta;
 use crate::fields::rasters::{self, Rasters};
 use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use crate::node::listing::Sizing;
+use crate::node::named::NamedFolder;
 use crate::node::names::OF_GROUPS;
 use crate::node::quoting::{literal, shell_word};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
@@ -171,8 +172,7 @@ impl Folder for ZarrOfTable {
             };
             return Ok(Some(Node::File(Arc::new(LazyFile::transient_text(self.modified(), make)))));
         }
-        let member =
-            || UncountedMember { fields: self.fields.clone(), whole: self.whole.clone(), name: name.to_owned() };
+        let member = || uncounted_member(self.fields.clone(), self.whole.clone(), name.to_owned());
         Ok(is_member.then(|| Node::Folder(Arc::new(member()))))
     }
 
@@ -195,38 +195,22 @@ impl Folder for ZarrOfTable {
     }
 }
 
-/// The folder of an array in a group whose rows were not counted. It lists nothing before the rows are counted; a
+/// Returns the folder of an array in a group whose rows were not counted. It lists nothing before the rows are counted; a
 /// look-up in it counts them.
-struct UncountedMember {
-    fields: FieldFolder,
-    whole: Arc<LazyFolder>,
-    name: String,
-}
-
-impl UncountedMember {
-    fn counted(&self) -> Result<Option<Arc<dyn Folder>>> {
-        Ok(match self.whole.lookup(&self.name)? {
+fn uncounted_member(fields: FieldFolder, whole: Arc<LazyFolder>, name: String) -> NamedFolder {
+    let modified = fields.modified;
+    let counted = Arc::new(move || -> Result<Option<Arc<dyn Folder>>> {
+        Ok(match whole.lookup(&name)? {
             Some(Node::Folder(folder)) => Some(folder),
             _ => None,
         })
-    }
-}
-
-impl Folder for UncountedMember {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        self.counted()?.map_or(Ok(None), |folder| folder.lookup(name))
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        match ZarrOfTable::uncounted_rows(&self.fields)? {
-            Some(_) => Ok(Vec::new()),
-            None => self.counted()?.map_or(Ok(Vec::new()), |folder| folder.list()),
-        }
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.fields.modified
-    }
+    });
+    let to_list = counted.clone();
+    let find = move |name: &str| Ok(counted()?.map_or(Ok(None), |folder| folder.lookup(name))?.ok_or(None));
+    NamedFolder::new(modified, find).listing(move || match ZarrOfTable::uncounted_rows(&fields)? {
+        Some(_) => Ok(Vec::new()),
+        None => to_list()?.map_or(Ok(Vec::new()), |folder| folder.list()),
+    })
 }
 
 /// Returns the group of an array, with the reason why it is not in this form. `samples` adjacent values of a pixel have an
@@ -326,7 +310,7 @@ fn described(node: &ZarrNode, version: ZarrVersion, modified: SystemTime) -> Fix
 
 fn array_folder(array: &Arc<ZarrArray>, version: ZarrVersion, modified: SystemTime) -> Arc<dyn Folder> {
     let mut files = described(&ZarrNode::Array(array.clone()), version, modified);
-    let chunks = ChunkFolder::node(&Arc::new(ChunkSeries::new(array.clone())), Vec::new(), modified);
+    let chunks = chunks(&Arc::new(ChunkSeries::new(array.clone())), Vec::new(), modified);
     match (version, chunks) {
         (ZarrVersion::Second, Node::Folder(chunks)) => return Arc::new(ChunksBesideFiles { files, chunks }),
         (ZarrVersion::Second, only) => files.add(ONLY_CHUNK, only),
@@ -426,51 +410,30 @@ pub(crate) fn file_of_group(
     Some(Node::File(Arc::new(LazyFile::text(modified, text))))
 }
 
-/// The folder of the chunks of an array whose numbers begin with `numbers`.
-struct ChunkFolder {
-    series: Arc<ChunkSeries>,
-    numbers: Vec<u64>,
-    /// Number of chunks along the next axis.
-    length: u64,
-    modified: SystemTime,
-}
-
-impl ChunkFolder {
-    /// Returns the folder of the chunks that begin with these numbers, or the chunk itself if the numbers are complete.
-    fn node(series: &Arc<ChunkSeries>, numbers: Vec<u64>, modified: SystemTime) -> Node {
-        let series = series.clone();
-        if let Some(&length) = series.grid().get(numbers.len()) {
-            return Node::Folder(Arc::new(ChunkFolder { series, numbers, length, modified }));
-        }
+/// Returns the folder of the chunks of an array whose numbers begin with `numbers`, or the chunk itself if the numbers are
+/// complete.
+fn chunks(series: &Arc<ChunkSeries>, numbers: Vec<u64>, modified: SystemTime) -> Node {
+    let series = series.clone();
+    let Some(&length) = series.grid().get(numbers.len()) else {
         let length = series.array().chunk_bytes();
         let file = LazyFile::new(modified, move || series.open(&numbers));
-        Node::File(Arc::new(match length {
+        return Node::File(Arc::new(match length {
             Some(length) => file.with_length(length),
             None => file,
-        }))
-    }
-}
-
-impl Folder for ChunkFolder {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        }));
+    };
+    let is_last = numbers.len() + 1 == series.grid().len();
+    let folder = NamedFolder::new(modified, move |name| {
         // Only in the form in which they are listed: no sign, no leading zeros.
-        let number = name.parse::<u64>().ok().filter(|&number| number < self.length && number.to_string() == name);
-        Ok(number.map(|number| {
-            let numbers = self.numbers.iter().copied().chain([number]).collect();
-            ChunkFolder::node(&self.series, numbers, self.modified)
-        }))
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        if self.length > MAX_LISTED {
-            return Err(Error::unsupported(format!("a list of {} chunks; each is found by its name", self.length)));
+        let number = name.parse::<u64>().ok().filter(|&number| number < length && number.to_string() == name);
+        let of_number = |number| chunks(&series, numbers.iter().copied().chain([number]).collect(), modified);
+        Ok(number.map(of_number).ok_or(None))
+    });
+    Node::Folder(Arc::new(folder.listing(move || {
+        if length > MAX_LISTED {
+            return Err(Error::unsupported(format!("a list of {length} chunks; each is found by its name")));
         }
-        let is_last = self.numbers.len() + 1 == self.series.grid().len();
         let kind = if is_last { EntryKind::File } else { EntryKind::Folder };
-        Ok((0..self.length).map(|number| Entry { name: number.to_string(), kind }).collect())
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.modified
-    }
+        Ok((0..length).map(|number| Entry { name: number.to_string(), kind }).collect())
+    })))
 }

@@ -9,7 +9,7 @@ use tilefs_reader::array::SingleFlight;
 
 use crate::domains::cf::GroupDataset;
 use crate::domains::cf::files::{HDF5, NETCDF, NETCDF4, file_folder};
-use crate::domains::cf::slices::{DatasetSlices, SLICE};
+use crate::domains::cf::slices::{SLICE, dataset_slices};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
 use crate::node::{Folder, Node};
 use crate::views::zarr::{ZARR, ZARR_VIEW, group_folder};
@@ -77,7 +77,7 @@ impl GroupDomain for CfGroup {
         }
         let (Some(dataset), modified) = (self.dataset()?, self.shown.modified) else { return Ok(None) };
         Ok(Some(Node::Folder(match name {
-            SLICE => Arc::new(DatasetSlices::new(dataset, modified)),
+            SLICE => Arc::new(dataset_slices(dataset, modified)),
             _ => Arc::new(file_folder(&dataset, name, modified)),
         })))
     }

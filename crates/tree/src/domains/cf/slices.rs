@@ -3,45 +3,21 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::Error;
 
 use crate::domains::cf::GroupDataset;
 use crate::domains::cf::files::files;
-use crate::node::{Entry, Folder, Node};
+use crate::node::Node;
+use crate::node::named::NamedFolder;
 
 /// The name of the folder.
 pub const SLICE: &str = "slice";
 
-/// `slice/`: its folders are found by name, and never listed.
-pub struct DatasetSlices {
-    dataset: Arc<GroupDataset>,
-    modified: SystemTime,
-}
-
-impl DatasetSlices {
-    pub fn new(dataset: Arc<GroupDataset>, modified: SystemTime) -> Self {
-        DatasetSlices { dataset, modified }
-    }
-}
-
-impl Folder for DatasetSlices {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        match self.dataset.select(name) {
-            Ok(part) => Ok(Some(Node::Folder(Arc::new(files(&Arc::new(part), self.modified)?)))),
-            Err(Error::Usage { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn why_absent(&self, name: &str) -> Option<String> {
-        self.dataset.select(name).err().map(|error| error.to_string())
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        Ok(Vec::new())
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.modified
-    }
+/// Returns `slice/`: its folders are found by name, and never listed.
+pub fn dataset_slices(dataset: Arc<GroupDataset>, modified: SystemTime) -> NamedFolder {
+    NamedFolder::new(modified, move |name| match dataset.select(name) {
+        Ok(part) => Ok(Ok(Node::Folder(Arc::new(files(&Arc::new(part), modified)?)))),
+        Err(error @ Error::Usage { .. }) => Ok(Err(Some(error.to_string()))),
+        Err(error) => Err(error),
+    })
 }

@@ -32,8 +32,9 @@ use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::labelled_column_of;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::named::NamedFolder;
 use crate::node::shown::ShownViews;
-use crate::node::{Entry, Folder, Node};
+use crate::node::{Entry, Node};
 use crate::views::tables::measured;
 
 /// The name of the folder.
@@ -52,53 +53,17 @@ const TYPES: [&str; 2] = ["feature_types", "feature_type"];
 /// The type of variables that have none.
 const GENES: &str = "Gene Expression";
 
-/// The folder.
-pub struct CellRangerFolders {
-    experiment: Arc<OpenedGroup>,
-    cut: Cut,
-    modified: SystemTime,
-}
-
-impl CellRangerFolders {
-    /// Creates the folder for all observations and variables, or for those of a slice.
-    pub fn new(experiment: Arc<OpenedGroup>, cut: Cut, modified: SystemTime) -> Self {
-        CellRangerFolders { experiment, cut, modified }
-    }
-}
-
-impl Folder for CellRangerFolders {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if !measurement_names(&self.experiment)?.iter().any(|known| known == name) {
-            return Ok(None);
+/// Returns the folder for all observations and variables, or for those of a slice.
+pub fn cell_ranger_folders(experiment: Arc<OpenedGroup>, cut: Cut, modified: SystemTime) -> NamedFolder {
+    let all = experiment.clone();
+    let folders = NamedFolder::new(modified, move |name| {
+        if !measurement_names(&experiment)?.iter().any(|known| known == name) {
+            return Ok(Err(None));
         }
-        let part = Arc::new(CutMeasurement {
-            experiment: self.experiment.clone(),
-            name: name.to_owned(),
-            cut: self.cut.clone(),
-        });
-        let texts: [(&str, &str, MakeText); 3] = [
-            ("matrix.mtx", "matrix.mtx", CutMeasurement::matrix),
-            ("barcodes.tsv", "barcodes.tsv", CutMeasurement::barcodes),
-            ("features.tsv", "genes.tsv", CutMeasurement::features),
-        ];
-        let (mut folder, mut plain) = (FixedFolder::new(self.modified), FixedFolder::new(self.modified));
-        for (new, old, text) in texts {
-            let (of_new, of_old) = (part.clone(), part.clone());
-            let compressed = move || Ok(Arc::new(Bgzf::new(text(&of_new)?)) as Arc<dyn Content>);
-            folder.add_file(format!("{new}.gz"), LazyFile::new(self.modified, compressed));
-            plain.add_file(old, LazyFile::new(self.modified, move || text(&of_old)));
-        }
-        folder.add_unlisted(PLAIN, Node::Folder(Arc::new(plain)));
-        Ok(Some(Node::Folder(Arc::new(folder))))
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        Ok(measurement_names(&self.experiment)?.into_iter().map(Entry::folder).collect())
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.modified
-    }
+        let part = CutMeasurement { experiment: experiment.clone(), name: name.to_owned(), cut: cut.clone() };
+        Ok(Ok(Node::Folder(Arc::new(part.folder(modified)))))
+    });
+    folders.listing(move || Ok(measurement_names(&all)?.into_iter().map(Entry::folder).collect()))
 }
 
 /// Makes one of the texts.
@@ -112,6 +77,24 @@ struct CutMeasurement {
 }
 
 impl CutMeasurement {
+    fn folder(self, modified: SystemTime) -> FixedFolder {
+        let part = Arc::new(self);
+        let texts: [(&str, &str, MakeText); 3] = [
+            ("matrix.mtx", "matrix.mtx", CutMeasurement::matrix),
+            ("barcodes.tsv", "barcodes.tsv", CutMeasurement::barcodes),
+            ("features.tsv", "genes.tsv", CutMeasurement::features),
+        ];
+        let (mut folder, mut plain) = (FixedFolder::new(modified), FixedFolder::new(modified));
+        for (new, old, text) in texts {
+            let (of_new, of_old) = (part.clone(), part.clone());
+            let compressed = move || Ok(Arc::new(Bgzf::new(text(&of_new)?)) as Arc<dyn Content>);
+            folder.add_file(format!("{new}.gz"), LazyFile::new(modified, compressed));
+            plain.add_file(old, LazyFile::new(modified, move || text(&of_old)));
+        }
+        folder.add_unlisted(PLAIN, Node::Folder(Arc::new(plain)));
+        folder
+    }
+
     fn observations(&self) -> Result<AxisNames> {
         AxisNames::new(array_of(&self.experiment, OBSERVATIONS)?, self.cut.observations.clone())
     }
@@ -233,6 +216,7 @@ mod tests {
     use tilefs_storage::LocalStorage;
 
     use super::*;
+    use crate::node::Folder;
 
     /// Bytes of text in a full block of gzip, and of the block around them.
     const TEXT: usize = 0xff00;
@@ -246,7 +230,7 @@ mod tests {
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 64 << 20, 1, None));
         let place = tilefs_fixtures::corpus().join("real/pbmc_soma");
         let experiment = Arc::new(OpenedGroup::open(context, &place.as_path().into(), TimeWindow::until(u64::MAX)));
-        let all = CellRangerFolders::new(experiment, Cut::default(), SystemTime::UNIX_EPOCH);
+        let all = cell_ranger_folders(experiment, Cut::default(), SystemTime::UNIX_EPOCH);
         let mut folder: Arc<dyn Folder> = Arc::new(all);
         for name in path.split('/') {
             let Some(Node::Folder(inner)) = folder.lookup(name).unwrap() else { panic!("{name} is no folder") };

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
 
-use crate::domains::soma::cell_ranger::{CellRangerFolders, TENX};
+use crate::domains::soma::cell_ranger::{TENX, cell_ranger_folders};
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
-use crate::domains::soma::slices::{ExperimentSlices, SLICE};
+use crate::domains::soma::slices::{SLICE, experiment_slices};
 use crate::domains::soma::spatial::{SPATIALDATA, has_scenes, spatial_store};
 use crate::domains::soma::{array_form, matrix_lengths, object_type};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
@@ -125,8 +125,8 @@ impl GroupDomain for SomaGroup {
         }
         let (group, modified) = (self.0.group.clone(), self.0.modified);
         Ok(Some(Node::Folder(match name {
-            SLICE => Arc::new(ExperimentSlices::new(group, modified)),
-            TENX => Arc::new(CellRangerFolders::new(group, Cut::default(), modified)),
+            SLICE => Arc::new(experiment_slices(group, modified)),
+            TENX => Arc::new(cell_ranger_folders(group, Cut::default(), modified)),
             _ => Arc::new(ExperimentH5ad::new(group, Cut::default(), modified)),
         })))
     }

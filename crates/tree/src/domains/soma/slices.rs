@@ -7,51 +7,31 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::Result;
 use tilefs_reader::group::OpenedGroup;
 
-use crate::domains::soma::cell_ranger::{CellRangerFolders, TENX};
+use crate::domains::soma::cell_ranger::{TENX, cell_ranger_folders};
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::ExperimentZarr;
 use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
+use crate::node::Node;
 use crate::node::lazy::FixedFolder;
-use crate::node::{Entry, Folder, Node};
+use crate::node::named::NamedFolder;
 use crate::views::zarr::ZARR;
 
 /// The name of the folder.
 pub const SLICE: &str = "slice";
 
-/// `slice/`: its folders are found by name, and never listed.
-pub struct ExperimentSlices {
-    experiment: Arc<OpenedGroup>,
-    modified: SystemTime,
-}
-
-impl ExperimentSlices {
-    pub fn new(experiment: Arc<OpenedGroup>, modified: SystemTime) -> Self {
-        ExperimentSlices { experiment, modified }
-    }
-}
-
-impl Folder for ExperimentSlices {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Ok(cut) = Cut::parse(name) else { return Ok(None) };
-        let mut folder = FixedFolder::new(self.modified);
-        folder.add_folder(ZARR, ExperimentZarr::of_slice(&self.experiment, cut.clone(), self.modified));
-        folder.add_folder(H5AD, ExperimentH5ad::new(self.experiment.clone(), cut.clone(), self.modified));
-        folder.add_folder(TENX, CellRangerFolders::new(self.experiment.clone(), cut, self.modified));
-        Ok(Some(Node::Folder(Arc::new(folder))))
-    }
-
-    fn why_absent(&self, name: &str) -> Option<String> {
-        Cut::parse(name).err()
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        Ok(Vec::new())
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.modified
-    }
+/// Returns `slice/`: its folders are found by name, and never listed.
+pub fn experiment_slices(experiment: Arc<OpenedGroup>, modified: SystemTime) -> NamedFolder {
+    NamedFolder::new(modified, move |name| {
+        let cut = match Cut::parse(name) {
+            Ok(cut) => cut,
+            Err(reason) => return Ok(Err(Some(reason))),
+        };
+        let mut folder = FixedFolder::new(modified);
+        folder.add_folder(ZARR, ExperimentZarr::of_slice(&experiment, cut.clone(), modified));
+        folder.add_folder(H5AD, ExperimentH5ad::new(experiment.clone(), cut.clone(), modified));
+        folder.add_folder(TENX, cell_ranger_folders(experiment.clone(), cut, modified));
+        Ok(Ok(Node::Folder(Arc::new(folder))))
+    })
 }

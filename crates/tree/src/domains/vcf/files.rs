@@ -24,6 +24,7 @@ use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
 use crate::domains::vcf::lists::{LIST, VariantLists};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
+use crate::node::named::NamedFolder;
 use crate::node::names::{escape_bytes, is_shortened};
 use crate::node::{Entry, Folder, NODE, Node};
 
@@ -186,7 +187,7 @@ impl VariantFiles {
         }
         let (samples, modified) = (self.samples.clone(), self.modified);
         Ok(Some(Node::Folder(match name {
-            SLICE => Arc::new(VariantSlices { samples, modified }),
+            SLICE => Arc::new(slices(samples, modified)),
             MERGED => Arc::new(MergedFiles::new(samples, LineRule::SharedAllele, modified)),
             MULTIALLELIC => Arc::new(MergedFiles::new(samples, LineRule::SameKind, modified)),
             PLINK => Arc::new(PlinkFiles(MergedFiles::new(samples, LineRule::SharedAllele, modified))),
@@ -359,30 +360,13 @@ fn sample_lines(samples: &[Sample]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.name.iter().copied().chain([b'\n'])).collect()
 }
 
-/// `slice/`: a folder for each region. They are looked up by name; only named lists of regions are listed.
-struct VariantSlices {
-    samples: ChosenSamples,
-    modified: SystemTime,
-}
-
-impl Folder for VariantSlices {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let Ok(regions) = self.samples.regions(name)? else { return Ok(None) };
-        let files = VariantFiles::of(self.samples.clone(), Some(Arc::new(regions)), self.modified);
-        Ok(Some(Node::Folder(Arc::new(files))))
-    }
-
-    fn why_absent(&self, name: &str) -> Option<String> {
-        self.samples.regions(name).ok()?.err()
-    }
-
-    /// Lists the user's named lists of regions.
-    fn list(&self) -> Result<Vec<Entry>> {
-        let lists = self.samples.lists.names_of_regions();
-        Ok(lists.map(|name| Entry::folder(format!("{LIST}{name}"))).collect())
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.modified
-    }
+/// Returns `slice/`: a folder for each region. They are looked up by name; only the user's named lists of regions are
+/// listed.
+fn slices(samples: ChosenSamples, modified: SystemTime) -> NamedFolder {
+    let lists = samples.lists.clone();
+    let folders = NamedFolder::new(modified, move |name| {
+        let files = |regions| VariantFiles::of(samples.clone(), Some(Arc::new(regions)), modified);
+        Ok(samples.regions(name)?.map(|regions| Node::Folder(Arc::new(files(regions)))).map_err(Some))
+    });
+    folders.listing(move || Ok(lists.names_of_regions().map(|name| Entry::folder(format!("{LIST}{name}"))).collect()))
 }
