@@ -11,48 +11,12 @@ use super::failure::Failure;
 const COMMANDS: [&str; 11] =
     ["mount", "umount", "serve", "open", "info", "ls", "cat", "verify", "completions", "man", "help"];
 
-/// Options of mount(8) to ignore: they hold anyway, or are meant for mount(8) itself.
-const IGNORED: [&str; 39] = [
-    "ro",
-    "defaults",
-    "auto",
-    "noauto",
-    "user",
-    "nouser",
-    "users",
-    "owner",
-    "group",
-    "_netdev",
-    "nofail",
-    "dev",
-    "nodev",
-    "suid",
-    "nosuid",
-    "exec",
-    "noexec",
-    "atime",
-    "noatime",
-    "diratime",
-    "nodiratime",
-    "relatime",
-    "norelatime",
-    "strictatime",
-    "nostrictatime",
-    "sync",
-    "async",
-    "dirsync",
-    "default_permissions",
-    "silent",
-    "loud",
-    "iversion",
-    "noiversion",
-    "lazytime",
-    "nolazytime",
-    "mand",
-    "nomand",
-    "symfollow",
-    "nosymfollow",
-];
+/// Options of mount(8) to ignore, separated by spaces: they hold anyway, or are meant for mount(8) itself.
+const IGNORED: &str = "\
+    ro defaults auto noauto user nouser users owner group _netdev nofail dev nodev suid nosuid exec noexec \
+    atime noatime diratime nodiratime relatime norelatime strictatime nostrictatime sync async dirsync \
+    default_permissions silent loud iversion noiversion lazytime nolazytime mand nomand symfollow \
+    nosymfollow";
 
 /// Options that are tilefs flags without a value.
 const FLAGS: [&str; 7] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground", REFRESH];
@@ -257,7 +221,7 @@ fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Res
         let has = |names: &[&str]| names.contains(&name.as_ref());
         let is_remark = ["x-", "X-", "comment"].iter().any(|start| name.starts_with(start));
         match value {
-            None if has(&IGNORED) || name.is_empty() => {}
+            None if name.is_empty() || IGNORED.split(' ').any(|ignored| name == ignored) => {}
             Some(value) if name.starts_with(SETTING) => {
                 let mut flag = OsString::from(format!("--set={name}="));
                 flag.push(OsStr::from_bytes(value));
