@@ -75,8 +75,16 @@ impl TreeFilesystem {
 }
 
 /// A reply that can be an error.
-trait ErrorReply {
+trait ErrorReply: Sized {
     fn refuse(self, errno: Errno);
+
+    /// Replies with what a request gave: `answer` sends it, unless it is an error.
+    fn finish<T>(self, given: Result<T, Errno>, answer: impl FnOnce(Self, T)) {
+        match given {
+            Ok(given) => answer(self, given),
+            Err(errno) => self.refuse(errno),
+        }
+    }
 }
 
 macro_rules! refusable {
@@ -89,7 +97,7 @@ macro_rules! refusable {
     };
 }
 
-refusable!(ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, ReplyXattr);
+refusable!(ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyXattr);
 
 /// Replies with an extended attribute or a list of them: the size if the kernel asks for it, otherwise the bytes.
 fn reply_sized(reply: ReplyXattr, size: u32, bytes: &[u8]) {
@@ -124,12 +132,9 @@ impl Filesystem for TreeFilesystem {
         let name = name.to_owned();
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("look-up of {}/{}", server.path_of(parent), name.display());
-            match server.attempt(doing, || server.find(parent, &name)) {
-                Ok(inode) => {
-                    reply.entry(&FOREVER, &server.attributes(&inode), Generation(inode.handle_generation));
-                }
-                Err(errno) => reply.error(errno),
-            }
+            reply.finish(server.attempt(doing, || server.find(parent, &name)), |reply, inode| {
+                reply.entry(&FOREVER, &server.attributes(&inode), Generation(inode.handle_generation));
+            });
         });
     }
 
@@ -147,10 +152,8 @@ impl Filesystem for TreeFilesystem {
         self.server.counts.request(RequestKind::GetAttributes);
         let answer = move |server: &FuseServer, reply: ReplyAttr| {
             let doing = || format!("attributes of {}", server.path_of(number));
-            match server.attempt(doing, || server.attributes_of(number)) {
-                Ok(attributes) => reply.attr(&FOREVER, &attributes),
-                Err(errno) => reply.error(errno),
-            }
+            let attributes = server.attempt(doing, || server.attributes_of(number));
+            reply.finish(attributes, |reply, attributes| reply.attr(&FOREVER, &attributes));
         };
         // A cached answer need not wait for requests that access storage.
         let inode = self.server.inodes.get(number.0);
@@ -165,10 +168,9 @@ impl Filesystem for TreeFilesystem {
         self.server.counts.request(RequestKind::Open);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("open of {}", server.path_of(number));
-            match server.attempt(doing, || server.open_file(number, flags)) {
-                Ok((handle, caching)) => reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH),
-                Err(errno) => reply.error(errno),
-            }
+            reply.finish(server.attempt(doing, || server.open_file(number, flags)), |reply, (handle, caching)| {
+                reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
+            });
         });
     }
 
@@ -187,10 +189,8 @@ impl Filesystem for TreeFilesystem {
         // A thread of this process cannot have opened the file, so nothing is refused here.
         self.requests.handle(&self.server, request.pid(), move |server| {
             let doing = || format!("read of {} at {offset}", server.path_of(number));
-            match server.attempt(doing, || server.read(handle, offset, size)) {
-                Ok(bytes) => reply.data(&bytes),
-                Err(errno) => reply.error(errno),
-            }
+            reply
+                .finish(server.attempt(doing, || server.read(handle, offset, size)), |reply, bytes| reply.data(&bytes));
         });
     }
 
@@ -229,10 +229,8 @@ impl Filesystem for TreeFilesystem {
         self.server.counts.request(RequestKind::OpenFolder);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("list of {}", server.path_of(number));
-            match server.attempt(doing, || server.open_folder(number)) {
-                Ok((handle, flags)) => reply.opened(FileHandle(handle), flags),
-                Err(errno) => reply.error(errno),
-            }
+            let opened = server.attempt(doing, || server.open_folder(number));
+            reply.finish(opened, |reply, (handle, flags)| reply.opened(FileHandle(handle), flags));
         });
     }
 
@@ -283,10 +281,7 @@ impl Filesystem for TreeFilesystem {
                 let found = server.extended_attributes(number)?.into_iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| value).ok_or(FuseFailure::Errno(Errno::NO_XATTR))
             });
-            match value {
-                Ok(value) => reply_sized(reply, size, &value),
-                Err(errno) => reply.error(errno),
-            }
+            reply.finish(value, |reply, value| reply_sized(reply, size, &value));
         });
     }
 
@@ -298,10 +293,7 @@ impl Filesystem for TreeFilesystem {
                 let names = server.extended_attributes(number)?.into_iter().map(|(name, _)| name + "\0");
                 Ok(names.collect::<String>())
             });
-            match names {
-                Ok(names) => reply_sized(reply, size, names.as_bytes()),
-                Err(errno) => reply.error(errno),
-            }
+            reply.finish(names, |reply, names| reply_sized(reply, size, names.as_bytes()));
         });
     }
 
@@ -317,10 +309,7 @@ impl Filesystem for TreeFilesystem {
                 _ => Ok(()),
             }
         });
-        match allowed {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
+        reply.finish(allowed, |reply, ()| reply.ok());
     }
 
     /// Not supported: the kernel then treats a file as one block of data without holes.

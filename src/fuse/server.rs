@@ -159,7 +159,7 @@ impl FuseServer {
     pub(super) fn attempt<T>(
         &self,
         doing: impl Fn() -> String,
-        work: impl FnOnce() -> std::result::Result<T, FuseFailure>,
+        work: impl FnOnce() -> FuseResult<T>,
     ) -> std::result::Result<T, Errno> {
         let work = || {
             cancellation::check()?;
@@ -194,11 +194,11 @@ impl FuseServer {
         }
     }
 
-    pub(super) fn inode(&self, number: INodeNo) -> std::result::Result<Arc<Inode>, FuseFailure> {
+    pub(super) fn inode(&self, number: INodeNo) -> FuseResult<Arc<Inode>> {
         self.inodes.get(number.0).ok_or(FuseFailure::Errno(Errno::ESTALE))
     }
 
-    fn node(&self, inode: &Inode) -> std::result::Result<Node, FuseFailure> {
+    fn node(&self, inode: &Inode) -> FuseResult<Node> {
         self.inodes.node(inode)?.ok_or(FuseFailure::Errno(Errno::ESTALE))
     }
 
@@ -208,7 +208,7 @@ impl FuseServer {
 
     /// Finds a name in a folder; counts as one lookup. As in every folder, `.` is the folder itself, whether the kernel
     /// remembers it or not, and `..` the folder around it: the kernel looks these up for file handles.
-    pub(super) fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, FuseFailure> {
+    pub(super) fn find(&self, parent: INodeNo, name: &OsStr) -> FuseResult<Arc<Inode>> {
         let name = name.to_str().ok_or(FuseFailure::Errno(Errno::ENOENT))?;
         match name {
             "." => self.find_number(parent.0),
@@ -227,7 +227,7 @@ impl FuseServer {
     }
 
     /// Finds the inode of a number, also if the kernel has forgotten it; counts as one lookup.
-    fn find_number(&self, number: u64) -> std::result::Result<Arc<Inode>, FuseFailure> {
+    fn find_number(&self, number: u64) -> FuseResult<Arc<Inode>> {
         if let Some(inode) = self.inodes.look_up_number(number) {
             return Ok(inode);
         }
@@ -252,7 +252,7 @@ impl FuseServer {
         }
     }
 
-    fn find_in(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Arc<Inode>, FuseFailure> {
+    fn find_in(&self, parent: &Arc<Inode>, name: &str) -> FuseResult<Arc<Inode>> {
         loop {
             if let Some(inode) = self.find_once(parent, name)? {
                 return Ok(inode);
@@ -261,7 +261,7 @@ impl FuseServer {
     }
 
     /// Like [`FuseServer::find_in`], but returns `None` if the tree was refreshed meanwhile.
-    fn find_once(&self, parent: &Arc<Inode>, name: &str) -> std::result::Result<Option<Arc<Inode>>, FuseFailure> {
+    fn find_once(&self, parent: &Arc<Inode>, name: &str) -> FuseResult<Option<Arc<Inode>>> {
         let generation = self.inodes.generation();
         if let Some(inode) = self.inodes.look_up(parent.number, name) {
             return Ok(Some(inode));
@@ -307,7 +307,7 @@ impl FuseServer {
     }
 
     /// Returns the attributes of an inode. Fails for a folder that no longer exists; an open file keeps its attributes.
-    pub(super) fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, FuseFailure> {
+    pub(super) fn attributes_of(&self, number: INodeNo) -> FuseResult<FileAttr> {
         let inode = self.inode(number)?;
         if self.inodes.is_stale(&inode) {
             self.node(&inode)?;
@@ -343,7 +343,7 @@ impl FuseServer {
     }
 
     /// Opens a folder; returns the handle, and whether the kernel may answer from the listing that it has cached.
-    pub(super) fn open_folder(&self, number: INodeNo) -> std::result::Result<(u64, FopenFlags), FuseFailure> {
+    pub(super) fn open_folder(&self, number: INodeNo) -> FuseResult<(u64, FopenFlags)> {
         let generation = self.inodes.generation();
         let entries = self.list(number)?;
         let (handle, keeps) = self.folders.open(number.0, generation, entries, || self.inodes.generation());
@@ -351,7 +351,7 @@ impl FuseServer {
         Ok((handle, FopenFlags::FOPEN_CACHE_DIR | keep))
     }
 
-    fn list(&self, number: INodeNo) -> std::result::Result<Vec<FolderEntry>, FuseFailure> {
+    fn list(&self, number: INodeNo) -> FuseResult<Vec<FolderEntry>> {
         let inode = self.inode(number)?;
         let Node::Folder(folder) = self.node(&inode)? else {
             return Err(FuseFailure::Errno(Errno::ENOTDIR));
@@ -380,11 +380,7 @@ impl FuseServer {
     }
 
     /// Opens a file; returns the handle, and whether the kernel may cache the content.
-    pub(super) fn open_file(
-        &self,
-        number: INodeNo,
-        flags: OpenFlags,
-    ) -> std::result::Result<(u64, FopenFlags), FuseFailure> {
+    pub(super) fn open_file(&self, number: INodeNo, flags: OpenFlags) -> FuseResult<(u64, FopenFlags)> {
         if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
             return Err(FuseFailure::Errno(Errno::EROFS));
         }
@@ -411,12 +407,7 @@ impl FuseServer {
     }
 
     /// Reads the existing part of a range of an open file.
-    pub(super) fn read(
-        &self,
-        handle: FileHandle,
-        offset: u64,
-        size: u32,
-    ) -> std::result::Result<ReplyBuffer<'_>, FuseFailure> {
+    pub(super) fn read(&self, handle: FileHandle, offset: u64, size: u32) -> FuseResult<ReplyBuffer<'_>> {
         let file = self.files.get(handle.0).ok_or(FuseFailure::Errno(Errno::EBADF))?;
         let content = file.reader.content();
         let length = content.len().saturating_sub(offset).min(u64::from(size));
@@ -429,16 +420,15 @@ impl FuseServer {
         Ok(reply)
     }
 
-    pub(super) fn extended_attributes(
-        &self,
-        number: INodeNo,
-    ) -> std::result::Result<Vec<(String, Vec<u8>)>, FuseFailure> {
+    pub(super) fn extended_attributes(&self, number: INodeNo) -> FuseResult<Vec<(String, Vec<u8>)>> {
         Ok(match self.node(&*self.inode(number)?)? {
             Node::Folder(folder) => folder.extended_attributes(),
             Node::File(file) => file.extended_attributes(),
         })
     }
 }
+
+type FuseResult<T> = std::result::Result<T, FuseFailure>;
 
 /// The failure of a request: an errno that is an ordinary answer, or an error to report.
 pub(super) enum FuseFailure {
