@@ -114,7 +114,7 @@ impl ChunkIndex {
     }
 
     /// Appends the key of a chunk: its size, the mask of skipped filters, and its offset along each axis and within an
-    /// element. The key after the last chunk is that of the next one along all axes.
+    /// element. The key after the last chunk has the offset of a chunk one further along all axes.
     fn key(&self, chunk: u64, out: &mut Vec<u8>) {
         let is_end = chunk >= self.chunks;
         out.extend(if is_end { 0 } else { self.chunk_bytes }.to_le_bytes());

@@ -41,7 +41,7 @@ impl Dataset {
     }
 
     /// Stores the elements in chunks of this shape. The chunks are in row-major order of their grid, and the elements
-    /// in row-major order within a chunk. Chunks on the edge have the same size as the others, with arbitrary elements
+    /// in row-major order within a chunk. Chunks on the edge are stored in full, with arbitrary elements
     /// past the edge.
     #[must_use]
     pub fn chunked(self, chunk_shape: Vec<u64>) -> Self {

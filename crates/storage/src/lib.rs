@@ -129,7 +129,7 @@ pub trait Storage: Send + Sync {
     /// Returns `None` only if the known folder certainly has no such folder.
     ///
     /// An object store lists nothing both for an empty and for a missing folder; listing the parent folder afterwards
-    /// tells which it is.
+    /// tells whether the folder is there.
     ///
     /// # Errors
     /// As [`Storage::list`]; [`Error::Missing`] if another folder has replaced the known one; [`Error::Damaged`] if

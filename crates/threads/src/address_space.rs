@@ -49,9 +49,10 @@ pub fn left() -> Option<u64> {
 }
 
 /// Limits the allocator's arenas to two per core, but at least eight, and to what an address-space limit affords. By
-/// default glibc has eight per core, and memory that was freed in one is useless to the threads of the others: together
-/// they can waste as much as the cache holds. It also reserves 64 MiB for each until the limit is exhausted. With fewer
-/// arenas than threads that allocate, though, these wait for each other. Must be called before any thread starts.
+/// default glibc has eight arenas per core, and memory that was freed in one arena is useless to the threads of all
+/// other arenas: together they can waste as much as the cache holds. glibc also reserves 64 MiB for each arena until
+/// the limit is exhausted. With fewer arenas than threads that allocate, though, threads wait for each other. Must be
+/// called before any thread starts.
 pub fn use_sparingly(cores: usize) {
     let enough = (cores as u64).saturating_mul(ARENAS_PER_CORE).max(FEWEST_ARENAS);
     let accepted = match limit() {

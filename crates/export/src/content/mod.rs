@@ -40,10 +40,10 @@ pub trait Content: Send + Sync {
     }
 
     /// Writes the bytes from `offset` to `out`, which is not empty. The range lies within the length. Called by
-    /// [`Content::read`], which checks that.
+    /// [`Content::read`], which checks the range.
     ///
-    /// A content that is made of others reads from them with outputs of the same kind. Prefetching a range therefore
-    /// decodes everything its bytes are made of, and produces none of the bytes.
+    /// A content that is made of other contents reads from these with outputs of the same kind. Prefetching a range
+    /// therefore decodes everything its bytes are made of, and produces none of the bytes.
     ///
     /// # Errors
     /// Fails if any byte of the range cannot be proven right; the output then holds nothing useful. Prefetching may

@@ -2,7 +2,8 @@
 //!
 //! After the FITS standard, version 4.0: the file consists of blocks of 2880 bytes. The header has cards of 80
 //! characters. The values are big-endian and in row-major order, the last axis of the array is the first one of FITS.
-//! All integers but those of 8 bits are signed; for the others, `BZERO` is half of their range.
+//! FITS has unsigned integers of 8 bits, and signed integers of more bits. Signed integers of 8 bits and unsigned
+//! integers of more bits are stored with an offset, `BZERO`: half of their range.
 
 mod header;
 mod numbers;

@@ -35,7 +35,8 @@ pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
 /// the one that varies fastest.
 ///
 /// The metadata may have the affine transform of the whole array, as `affine` (4 x 4 or 3 x 4 numbers) or as `srow_x`,
-/// `srow_y` and `srow_z`, from the first three axes of the file to the coordinates; the file then has that of the part.
+/// `srow_y` and `srow_z`, from the first three axes of the file to the coordinates; the file then has the
+/// transform of the part that the column shows.
 /// Scale and offset among the notes of the field are those of the file.
 pub fn nifti(
     column: &Column,

@@ -64,7 +64,8 @@ enum Ordering {
     Greatest,
 }
 
-/// Returns a value as stored; `None` for "not a number" and "not a time", which are outside the order of the others.
+/// Returns a value as stored; `None` for "not a number" and "not a time", which have no place in the order of
+/// numbers and times.
 fn stored(column: &ParquetColumn, value: Vec<u8>, which: Ordering) -> Option<Vec<u8>> {
     let datatype = column.datatype;
     if value.len() != datatype.size() || datatype.time_unit().is_some() && value == i64::MIN.to_le_bytes() {

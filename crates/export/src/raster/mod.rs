@@ -52,8 +52,8 @@ const NAMES_OF_SAMPLES: [&str; 9] = ["x", "lon", "long", "longitude", "easting",
 const MAX_CHANNELS: u64 = 4;
 
 /// Returns the band axis of an array of three or more axes: the axis with such a name, else the last axis if it is
-/// short and shorter than the others; `None` otherwise. `lengths` are those of the whole array, since the meaning of an
-/// axis does not depend on how much of it is shown.
+/// short and shorter than all other axes; `None` otherwise. `lengths` are those of the whole array, since the meaning
+/// of an axis does not depend on how much of it is shown.
 pub fn band_axis(names: &[String], lengths: &[u64]) -> Option<usize> {
     let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
     if names.len() < 3 {

@@ -22,7 +22,8 @@ pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
 
 /// Returns GDAL's virtual raster over a column's raw, row-major file `data_file` in the same folder.
 ///
-/// If an array has more than three axes, all the others are bands, in the order of the file. The georeference may be
+/// If an array has more than three axes, all axes but those of lines and columns are bands,
+/// in the order of the file. The georeference may be
 /// any affine transform. If the raster is smaller than the file, the data after its last column and row are omitted.
 pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;

@@ -10,7 +10,7 @@ pub const LONG: usize = 64 << 10;
 /// The form of a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Tabs. Only texts that need quotes have them, so that `cut`, `awk` and `sort` see the others without quotes.
+    /// Tabs. Only texts that need quotes have quotes: `cut`, `awk` and `sort` would take quotes for parts of a text.
     Tsv,
     /// Commas. All texts are quoted, so that readers that guess types leave `007` and `true` as they are.
     Csv,

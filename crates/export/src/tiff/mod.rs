@@ -1,5 +1,6 @@
 //! A raster as an uncompressed BigTIFF: directories, followed by tiles, all of the same length, or by strips with as
-//! many lines as a tile of the array. The first directory is that of the image, the others are those of its overviews.
+//! many lines as a tile of the array. The first directory describes the image, each further directory one of
+//! its overviews.
 //!
 //! * If the width and height of the array's tiles are multiples of 16, as TIFF requires, they become the TIFF's tiles;
 //!   those on the edge are padded. Otherwise each row of tiles is a strip; a very long one is divided into tiles of
@@ -13,10 +14,11 @@
 //!   GDAL's tags. Everything else that GDAL knows of a raster is in the PAM file beside the image ([`pam_beside`]).
 //! * An image pyramid has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
 //!
-//! The order is that of a Cloud Optimized GeoTIFF: all directories precede all tiles, that of the image first; the tiles of
-//! the smallest overview come first, and those of the image last. A program that copies the whole file reads the array
-//! about four times: for the smallest overview, for the others, for the one by 2, and for the image (`overviews.rs`).
-//! In a large file, zeros lie before the tiles of each overview, so that reading ahead computes none of them.
+//! The order is that of a Cloud Optimized GeoTIFF: all directories precede all tiles. The directory of the image comes
+//! first, but its tiles last, after the tiles of all overviews from the smallest on. A program that copies the whole
+//! file reads the array about four times: for the smallest overview, for the largest, which halves the image,
+//! for all overviews between, and for the image itself (`overviews.rs`). In a large file, zeros lie before the tiles of each overview,
+//! so that reading ahead computes none of them.
 //!
 //! Sources: TIFF 6.0 and the BigTIFF design; Adobe's TIFF Technical Note 1 for SubIFDs; OGC GeoTIFF 1.1; GDAL's GTiff
 //! driver for tags 42112 and 42113; the OME-TIFF specification.

@@ -2,7 +2,7 @@
 //! whose chunks are the array's own tiles.
 //!
 //! * The chunk grid is that of the space tiles, starting at the low end of the part shown; no chunk is longer than its
-//!   axis. Chunks on the edge are padded with the fill value to the same length as the others. The only codec is
+//!   axis. Chunks on the edge are padded with the fill value to the length of a whole chunk. The only codec is
 //!   `bytes`, little-endian, so the length of a chunk is known without reading a cell.
 //! * Text and bytes of variable length are `string` (`vlen-utf8`) and `variable_length_bytes` (`vlen-bytes`); the
 //!   length of their chunks requires their offsets. Zarr cannot store numbers of variable length.

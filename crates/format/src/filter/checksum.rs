@@ -22,7 +22,7 @@ pub(super) enum Checksum {
 }
 
 impl Checksum {
-    /// Checks the data and the metadata of earlier filters, and leaves the cursor at the latter.
+    /// Checks the data and the metadata of earlier filters. Leaves the cursor at this metadata.
     pub fn check(self, metadata: &mut Cursor<'_>, data: &[u8]) -> Result<()> {
         match self {
             Checksum::Md5 => check::<Md5>(metadata, data),

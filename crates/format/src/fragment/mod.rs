@@ -2,7 +2,7 @@
 //!
 //! Versions 1 and 2 store everything in one generic tile: [`EarlyFragment`]. From version 3, an unfiltered footer at
 //! the end of the file ([`FragmentFooter`]) locates the sections, each a generic tile of its own: [`RTree`] reads the
-//! R-tree, [`sections`] the others. One file of the array may also have copies of many footers:
+//! R-tree, [`sections`] all other sections. One file of the array may also have copies of many footers:
 //! [`parse_consolidated_footers`].
 
 mod consolidated;

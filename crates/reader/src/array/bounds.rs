@@ -38,7 +38,7 @@ impl Extreme {
         Extreme { value, is_exact }
     }
 
-    /// Returns the outer one of two bounds; `outwards` is how it compares with the other one.
+    /// Returns the outer of two bounds; `outwards` is how the outer bound compares with the inner one.
     fn join(self, other: Extreme, outwards: Ordering) -> Extreme {
         match other.value.compare(&self.value) {
             Ordering::Equal => Extreme { is_exact: self.is_exact || other.is_exact, ..self },

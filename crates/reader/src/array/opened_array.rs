@@ -195,8 +195,8 @@ impl OpenedArray {
     }
 
     /// Returns the oldest format version by whose rules the cells of a fragment may be sorted: the fragment's own or,
-    /// if the fragment was consolidated, that of the array's first schema. Consolidation merges the cells of fragments
-    /// without sorting them, so cells that an older library sorted by other rules stay out of order.
+    /// if the fragment was consolidated, the version of the array's first schema. Consolidation merges the cells of
+    /// fragments without sorting them, so cells that an older library sorted by other rules stay out of order.
     ///
     /// # Errors
     /// As [`ArrayFolder::outline`].

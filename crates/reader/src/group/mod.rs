@@ -56,7 +56,7 @@ pub struct OpenedGroup {
     /// Held by the thread that examines the members.
     looking: Turn,
     metadata: SingleFlight<Arc<Metadata>>,
-    /// The names in the folder, once requested; the same for all windows.
+    /// The names in the folder, once requested. Groups at all windows of time share them.
     names: Arc<SingleFlight<GroupNames>>,
 }
 

@@ -146,8 +146,8 @@ impl Fetcher {
         })
     }
 
-    /// Returns whether a read of `wanted` bytes should bypass the cache: if it is large, and the cache could not hold
-    /// the `all` bytes of which it is a part until they are read again.
+    /// Returns whether a read of `wanted` bytes should bypass the cache: if the read is large, and the cache could
+    /// not hold the `all` bytes around it until they are read again.
     pub(crate) fn should_bypass_cache(&self, wanted: u64, all: u64) -> bool {
         wanted > LEAST_BYPASSING_BYTES && all > self.cache.recent_budget() as u64
     }

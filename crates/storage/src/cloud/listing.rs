@@ -4,8 +4,8 @@
 //! thousand sequential requests. But names of fragments and commits begin with a timestamp, and a store that lists in
 //! order can start after any name. So the unlisted rest after a page is split at intermediate timestamps, and the
 //! pieces are requested concurrently. If a piece has more than one page, its rest is split again. The first half of the
-//! pieces span as much time as the page before, because fragments are mostly written at an even pace; each of the others
-//! spans twice as much as the one before it.
+//! pieces span as much time as the page before, because fragments are mostly written at an even pace; each later piece
+//! spans twice as much time as the piece before it.
 //!
 //! The pieces cover each name exactly once, whatever the timestamps are: a name that exists from beginning to end of
 //! the listing is found, as in a sequential listing. If a store returns names outside a piece or out of order, the

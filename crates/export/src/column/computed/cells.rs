@@ -70,7 +70,8 @@ impl Cells {
         self.validity_bytes.push(1);
     }
 
-    /// Appends a text that `append` appends to the bytes of the others, or null if it returns `false`.
+    /// Appends a text, which `append` writes behind the bytes of the texts before it, or null if `append` returns
+    /// `false`.
     ///
     /// # Errors
     /// The errors of `append`; the cells then cannot be used any more.

@@ -31,7 +31,7 @@ impl RunsOfPiece {
         RunsOfPiece { first, runs: Vec::new() }
     }
 
-    /// Adds a run behind the others. Returns whether it can be held: its row has to fit 32 bits.
+    /// Adds a run after the runs added before. Returns whether the run can be held: its row has to fit 32 bits.
     pub fn add(&mut self, row: u64, cells: u64) -> bool {
         let (Ok(row), Ok(cells)) = (u32::try_from(row), u32::try_from(cells)) else { return false };
         self.runs.push(CountedRun { row, cells });

@@ -115,7 +115,8 @@ impl CompressedMatrix {
         self.narrowed(Column::fixed(Field::new("indptr", Datatype::Int64), vec![starts.len() / 8], starts))
     }
 
-    /// Returns integers in 32 bits if that is enough for all coordinates and counts: SciPy would convert the others.
+    /// Returns integers in 32 bits if that is enough for all coordinates and counts: SciPy would convert
+    /// larger ones.
     fn narrowed(&self, column: Column) -> Column {
         let [rows, columns] = self.shape;
         let greatest = rows.max(columns).max(self.minor.cells());

@@ -57,7 +57,8 @@ impl<'s> StretchFinder<'s> {
     /// Adds cells of a row, which follow those that were added before.
     ///
     /// # Errors
-    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for a band before that of the cells before in the section.
+    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for a row in an earlier band than the last row
+    /// added in the section.
     pub fn add_cells(&mut self, row: u64, cells: Range<u64>) -> Result<()> {
         if !self.rows.contains(&row) {
             let band = row / self.sections.extent;

@@ -1,5 +1,5 @@
 //! A tree of the boxes of an array's fragments. Finds the boxes that intersect a box, newest first, without examining
-//! the others.
+//! all boxes.
 //!
 //! Nearby boxes are neighbours in the tree (sort-tile-recursive packing), and every node stores its newest fragment. A
 //! search skips fragments that are elsewhere and fragments that newer ones hide, so it is fast both for many fragments

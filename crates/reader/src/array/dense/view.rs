@@ -20,8 +20,8 @@ const CACHED_TILES: usize = 4096;
 /// The owners of cells, by tile.
 type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
 
-/// The boxes of all visible fragments of a dense array, in positions. Memory: that of the box tree, and the owners
-/// of the last 4096 tiles.
+/// The boxes of all visible fragments of a dense array, in positions. Memory: the box tree, and the owners of the
+/// last 4096 tiles.
 pub struct DenseView {
     array: Arc<OpenedArray>,
     grid: Grid,

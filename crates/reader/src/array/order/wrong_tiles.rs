@@ -140,7 +140,7 @@ mod tests {
         assert!(elsewhere > 100 && followed > 100, "{elsewhere} {followed}");
     }
 
-    /// Extra tiles along another axis than the slowest lie among the others.
+    /// Extra tiles along another axis than the slowest lie among the tiles of the box.
     #[test]
     fn extra_tiles_are_accepted_only_after_all_others() {
         let mut tiled = dimension("x", -64, 63, 32);

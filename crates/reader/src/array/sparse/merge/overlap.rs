@@ -59,7 +59,8 @@ impl KeyRanges {
     }
 
     /// Widens the ranges of a fragment whose cells may be out of order until both ends ascend: the upper key of a tile
-    /// is at least that of the tiles before it, the lower key at most that of the tiles after it.
+    /// becomes at least the upper key of every tile before it, the lower key at most the lower key of every tile after
+    /// it.
     pub fn loosen(&mut self) {
         raise(&mut self.highs, self.words);
         lower(&mut self.lows, self.words);
