@@ -20,13 +20,13 @@ use tilefs_format::error::Result;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;
-use tilefs_reader::lru_cache::LruCache;
 
 use crate::domains::PlainZarr;
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
 use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
 use crate::node::lazy::LazyFolder;
+use crate::node::named::NamedFolder;
 use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::views::zarr::{ZARR, file_of_group, group_folder};
@@ -60,7 +60,7 @@ pub struct ExperimentZarr {
     whole: LazyFolder,
     /// The experiment as a group of groups and arrays; `None` for a slice.
     members: Option<Arc<dyn Folder>>,
-    measurements: Option<Arc<Measurements>>,
+    measurements: Option<Arc<NamedFolder>>,
 }
 
 impl ExperimentZarr {
@@ -79,7 +79,7 @@ impl ExperimentZarr {
         let measurements = match members.lookup(MEASUREMENTS)? {
             Some(Node::Folder(plain)) => {
                 let cut = Cut::default();
-                Some(Arc::new(Measurements::new(experiment.clone(), cut, version, Some(plain), modified)))
+                Some(Arc::new(measurements(experiment.clone(), cut, version, Some(plain), modified)))
             }
             _ => None,
         };
@@ -100,7 +100,7 @@ impl ExperimentZarr {
     /// Creates the folder of a slice. A measurement that cannot be annotated data is an error.
     pub fn of_slice(experiment: &Arc<OpenedGroup>, cut: Cut, modified: SystemTime) -> Self {
         let version = ZarrVersion::Third;
-        let measurements = Measurements::new(experiment.clone(), cut.clone(), version, None, modified);
+        let measurements = measurements(experiment.clone(), cut.clone(), version, None, modified);
         let measurements = Some(Arc::new(measurements));
         let experiment = experiment.clone();
         let whole = LazyFolder::new(modified, move || {
@@ -135,74 +135,41 @@ impl Folder for ExperimentZarr {
     }
 }
 
-/// `zarr/ms`: each measurement as annotated data.
-struct Measurements {
+/// Returns `zarr/ms`: each measurement as annotated data. `plain` is the Zarr group of the TileDB group; `None` for a slice.
+fn measurements(
     experiment: Arc<OpenedGroup>,
     cut: Cut,
     version: ZarrVersion,
-    /// The Zarr group of the TileDB group; `None` for a slice.
     plain: Option<Arc<dyn Folder>>,
     modified: SystemTime,
-    kept: LruCache<String, Arc<dyn Folder>>,
-}
-
-impl Measurements {
-    fn new(
-        experiment: Arc<OpenedGroup>,
-        cut: Cut,
-        version: ZarrVersion,
-        plain: Option<Arc<dyn Folder>>,
-        modified: SystemTime,
-    ) -> Self {
-        Measurements { experiment, cut, version, plain, modified, kept: LruCache::new(KEPT) }
-    }
-}
-
-impl Folder for Measurements {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let plain = match &self.plain {
+) -> NamedFolder {
+    let (all, listed) = (experiment.clone(), plain.clone());
+    let folders = NamedFolder::new(modified, move |name| {
+        let plain = match &plain {
             Some(plain) => match plain.lookup(name)? {
                 Some(Node::Folder(plain)) => Some(plain),
-                other => return Ok(other),
+                other => return Ok(other.ok_or(None)),
             },
-            None if measurement_names(&self.experiment)?.iter().any(|known| known == name) => None,
-            None => return Ok(None),
+            None if measurement_names(&experiment)?.iter().any(|known| known == name) => None,
+            None => return Ok(Err(None)),
         };
-        if let Some(folder) = self.kept.get(name) {
-            return Ok(Some(Node::Folder(folder)));
-        }
-        let (experiment, cut) = (self.experiment.clone(), self.cut.clone());
-        let (version, modified) = (self.version, self.modified);
-        let of_name = name.to_owned();
-        let folder: Arc<dyn Folder> = Arc::new(LazyFolder::of_any(modified, move || {
-            let made = annotated_data(&experiment, &of_name, &cut);
+        let (experiment, cut, name) = (experiment.clone(), cut.clone(), name.to_owned());
+        Ok(Ok(Node::Folder(Arc::new(LazyFolder::of_any(modified, move || {
+            let made = annotated_data(&experiment, &name, &cut);
             let group = match &plain {
                 None => made??,
                 Some(plain) => match reasoned(made)? {
                     Ok(group) => group,
-                    Err(reason) => return explained(&experiment, &of_name, version, plain, reason.to_string()),
+                    Err(reason) => return explained(&experiment, &name, version, plain, reason.to_string()),
                 },
             };
             Ok(Arc::new(group_folder(&Arc::new(group), version, modified)))
-        }));
-        self.kept.put(name.to_owned(), folder.clone());
-        Ok(Some(Node::Folder(folder)))
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        match &self.plain {
-            Some(plain) => plain.list(),
-            None => Ok(measurement_names(&self.experiment)?.into_iter().map(Entry::folder).collect()),
-        }
-    }
-
-    fn modified(&self) -> SystemTime {
-        self.modified
-    }
-
-    fn memory(&self) -> usize {
-        self.kept.all().iter().map(|(_, folder)| folder.memory()).sum()
-    }
+        })))))
+    });
+    folders.keeping(KEPT).listing(move || match &listed {
+        Some(plain) => plain.list(),
+        None => Ok(measurement_names(&all)?.into_iter().map(Entry::folder).collect()),
+    })
 }
 
 /// Turns an error about stored data into a reason for omission. A transient error stays an error: the next attempt may

@@ -8,7 +8,7 @@ use tilefs_format::error::Result;
 use crate::domains::soma::cell_ranger::{TENX, cell_ranger_folders};
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{EXPERIMENT, ExperimentZarr, MEASUREMENT};
-use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
+use crate::domains::soma::h5ad::{H5AD, experiment_h5ad};
 use crate::domains::soma::slices::{SLICE, experiment_slices};
 use crate::domains::soma::spatial::{SPATIALDATA, has_scenes, spatial_store};
 use crate::domains::soma::{array_form, matrix_lengths, object_type};
@@ -127,7 +127,7 @@ impl GroupDomain for SomaGroup {
         Ok(Some(Node::Folder(match name {
             SLICE => Arc::new(experiment_slices(group, modified)),
             TENX => Arc::new(cell_ranger_folders(group, Cut::default(), modified)),
-            _ => Arc::new(ExperimentH5ad::new(group, Cut::default(), modified)),
+            _ => Arc::new(experiment_h5ad(group, Cut::default(), modified)),
         })))
     }
 

@@ -12,7 +12,7 @@ use tilefs_reader::group::OpenedGroup;
 use crate::domains::soma::cell_ranger::{TENX, cell_ranger_folders};
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::ExperimentZarr;
-use crate::domains::soma::h5ad::{ExperimentH5ad, H5AD};
+use crate::domains::soma::h5ad::{H5AD, experiment_h5ad};
 use crate::node::Node;
 use crate::node::lazy::FixedFolder;
 use crate::node::named::NamedFolder;
@@ -30,7 +30,7 @@ pub fn experiment_slices(experiment: Arc<OpenedGroup>, modified: SystemTime) -> 
         };
         let mut folder = FixedFolder::new(modified);
         folder.add_folder(ZARR, ExperimentZarr::of_slice(&experiment, cut.clone(), modified));
-        folder.add_folder(H5AD, ExperimentH5ad::new(experiment.clone(), cut.clone(), modified));
+        folder.add_folder(H5AD, experiment_h5ad(experiment.clone(), cut.clone(), modified));
         folder.add_folder(TENX, cell_ranger_folders(experiment.clone(), cut, modified));
         Ok(Ok(Node::Folder(Arc::new(folder))))
     })
