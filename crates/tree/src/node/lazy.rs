@@ -67,9 +67,9 @@ impl LazyFile {
         self
     }
 
-    /// Sets the length, so that it is known before the content is made.
-    pub fn with_length(mut self, length: u64) -> Self {
-        self.length = Some(length);
+    /// Sets the length, if it is given, so that it is known before the content is made.
+    pub fn with_length(mut self, length: Option<u64>) -> Self {
+        self.length = length.or(self.length);
         self
     }
 
@@ -397,15 +397,15 @@ mod tests {
         let folder = || FixedFolder::new(SystemTime::UNIX_EPOCH);
         let later = Arc::new(text(5));
         let (mut root, mut inner) = (folder(), folder());
-        inner.add_file("file", text(0).with_length(1 << 40));
+        inner.add_file("file", text(0).with_length(Some(1 << 40)));
         root.add_folder("inner", inner);
-        root.add_file("known", text(0).with_length(100));
+        root.add_file("known", text(0).with_length(Some(100)));
         root.add("later", Node::File(later.clone()));
-        root.add_unlisted("unlisted", Node::File(Arc::new(text(0).with_length(1000))));
+        root.add_unlisted("unlisted", Node::File(Arc::new(text(0).with_length(Some(1000)))));
         assert_eq!(root.known_bytes(), (1 << 40) + 100);
         assert_eq!(later.len().unwrap(), 5);
         assert_eq!(root.known_bytes(), (1 << 40) + 105);
-        root.add_file("huge", text(0).with_length(u64::MAX));
+        root.add_file("huge", text(0).with_length(Some(u64::MAX)));
         assert_eq!(root.known_bytes(), u64::MAX);
     }
 

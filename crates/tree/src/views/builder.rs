@@ -97,15 +97,14 @@ impl FolderPlace {
     ) {
         match declared {
             Declared::Absent { name, reason } => absent.push((self.path(name), reason)),
-            Declared::File(file) => files.push(FileFacts {
-                path: self.path(file.name),
-                view: file.view,
-                field: Some(field.clone()),
-                bytes: file.bytes,
-                listing: file.listing,
-                is_folder_listed: self.is_listed,
-            }),
+            Declared::File(file) => files.push(self.facts(file, Some(field.clone()))),
         }
+    }
+
+    /// Returns what is known of a file in the folder, which may be one of a field.
+    fn facts(&self, file: DeclaredFile, field: Option<Arc<str>>) -> FileFacts {
+        let DeclaredFile { name, view, bytes, listing } = file;
+        FileFacts { path: self.path(name), view, field, bytes, listing, is_folder_listed: self.is_listed }
     }
 }
 
@@ -166,14 +165,8 @@ impl FolderBuilder {
         file: LazyFile,
         listing: Listing,
     ) {
-        self.notes.push(FileNote::File(FileFacts {
-            path: self.place.path(name.clone()),
-            view,
-            field: field.map(Into::into),
-            bytes: file.known_len(),
-            listing: listing.clone(),
-            is_folder_listed: self.place.is_listed,
-        }));
+        let declared = DeclaredFile { name: name.clone(), view, bytes: file.known_len(), listing: listing.clone() };
+        self.notes.push(FileNote::File(self.place.facts(declared, field.map(Into::into))));
         self.folder.add_with(name, Node::File(Arc::new(file)), listing);
     }
 
@@ -216,14 +209,8 @@ impl FolderBuilder {
     /// Adds a folder that is unlisted unless its view is shown, and that is one entry in the list: its file `main`.
     pub fn add_unlisted_whole(&mut self, name: &str, main: &str, view: &'static ViewFacts, folder: Arc<dyn Folder>) {
         let listing = if view.is_shown(&self.place.shown) { Listing::Always } else { Listing::Never };
-        self.notes.push(FileNote::File(FileFacts {
-            path: self.place.path(format!("{name}/{main}")),
-            view,
-            field: None,
-            bytes: None,
-            listing: listing.clone(),
-            is_folder_listed: self.place.is_listed,
-        }));
+        let declared = DeclaredFile { name: format!("{name}/{main}"), view, bytes: None, listing: listing.clone() };
+        self.notes.push(FileNote::File(self.place.facts(declared, None)));
         self.folder.add_with(name, Node::Folder(folder), listing);
     }
 
@@ -344,11 +331,7 @@ impl<'a> FilesOfField<'a> {
     /// Declares a file. `make` makes it; its node has the declared length.
     pub fn add_with(&mut self, file: DeclaredFile, make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile) {
         let Some(nodes) = &mut self.nodes else { return self.declared.push(Declared::File(file)) };
-        let node = make(self.fields, self.id);
-        let node = match file.bytes {
-            Some(bytes) => node.with_length(bytes),
-            None => node,
-        };
+        let node = make(self.fields, self.id).with_length(file.bytes);
         nodes.add_with(file.name, Node::File(Arc::new(node)), file.listing);
     }
 

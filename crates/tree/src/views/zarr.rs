@@ -417,10 +417,7 @@ fn chunks(series: &Arc<ChunkSeries>, numbers: Vec<u64>, modified: SystemTime) ->
     let Some(&length) = series.grid().get(numbers.len()) else {
         let length = series.array().chunk_bytes();
         let file = LazyFile::new(modified, move || series.open(&numbers));
-        return Node::File(Arc::new(match length {
-            Some(length) => file.with_length(length),
-            None => file,
-        }));
+        return Node::File(Arc::new(file.with_length(length)));
     };
     let is_last = numbers.len() + 1 == series.grid().len();
     let folder = NamedFolder::new(modified, move |name| {

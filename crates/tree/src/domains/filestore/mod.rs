@@ -66,7 +66,7 @@ fn original(array: &Arc<OpenedArray>, modified: SystemTime) -> Result<Option<(St
     let dense = Arc::new(DenseArray::new(array.clone())?);
     let selection = Selection::new(vec![AxisSelection::contiguous(0, size)])?;
     let subarray = Arc::new(DenseSubarray::new(dense, selection));
-    let file = LazyFile::new(modified, move || subarray.values(FieldId::Attribute(0))).with_length(size);
+    let file = LazyFile::new(modified, move || subarray.values(FieldId::Attribute(0))).with_length(Some(size));
     let mime_type = metadata.get("mime_type").and_then(|value| value.bytes()).filter(|bytes| !bytes.is_empty());
     // The attribute name that desktops have agreed on.
     let attributes = mime_type.map(|bytes| ("user.mime_type".to_owned(), bytes.to_vec()));
