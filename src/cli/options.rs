@@ -4,6 +4,7 @@ use std::env;
 use std::path::{self, PathBuf};
 use std::time::Duration;
 
+use ::log::LevelFilter;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tilefs_storage::{CloudOptions, Settings};
@@ -140,8 +141,8 @@ const ALL_VIEWS: &str = "all";
 #[command(next_help_heading = "Messages")]
 pub struct Logging {
     /// The lowest level of messages to report
-    #[arg(long, value_name = "LEVEL", value_enum, default_value = "warn")]
-    log_level: LogLevel,
+    #[arg(long, value_name = "LEVEL", value_parser = log_levels(), default_value = "warn")]
+    log_level: LevelFilter,
 
     /// Also report notable events: requests to object stores, retries
     #[arg(short = 'v', long)]
@@ -150,16 +151,6 @@ pub struct Logging {
     /// Report everything, including each request of the kernel
     #[arg(short = 'd', long = "debug", conflicts_with = "log_level")]
     debug: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LogLevel {
-    Off,
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 /// A point or a window of time in milliseconds since 1970, with its text as typed.
@@ -313,6 +304,11 @@ fn shown_views() -> impl TypedValueParser<Value = ShownViews> {
     })
 }
 
+/// Returns the parser of a level of messages.
+fn log_levels() -> impl TypedValueParser<Value = LevelFilter> {
+    PossibleValuesParser::new(["off", "error", "warn", "info", "debug", "trace"]).try_map(|level| level.parse())
+}
+
 impl Logging {
     /// Returns whether everything is reported.
     pub fn is_debug(&self) -> bool {
@@ -321,15 +317,10 @@ impl Logging {
 
     /// Starts the log on standard error, at the chosen level.
     pub fn start(&self) {
-        log::start(match self.log_level {
-            _ if self.debug => ::log::LevelFilter::Debug,
-            LogLevel::Off | LogLevel::Error | LogLevel::Warn if self.verbose => ::log::LevelFilter::Info,
-            LogLevel::Off => ::log::LevelFilter::Off,
-            LogLevel::Error => ::log::LevelFilter::Error,
-            LogLevel::Warn => ::log::LevelFilter::Warn,
-            LogLevel::Info => ::log::LevelFilter::Info,
-            LogLevel::Debug => ::log::LevelFilter::Debug,
-            LogLevel::Trace => ::log::LevelFilter::Trace,
+        log::start(match () {
+            () if self.debug => LevelFilter::Debug,
+            () if self.verbose => self.log_level.max(LevelFilter::Info),
+            () => self.log_level,
         });
     }
 }
