@@ -375,7 +375,7 @@ mod tests {
         });
     }
 
-    /// However many requests hang, those of others are answered soon, and the extra threads exit.
+    /// However many requests hang, requests of other threads are answered soon, and the extra threads exit.
     #[test]
     fn hanging_requests_do_not_block_others() {
         let requests = Arc::new(Requests::new(3));

@@ -58,7 +58,7 @@ fn wants_html(asked: &Question) -> bool {
     asked.method != "PROPFIND" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
-/// A file in the form in which it is sent.
+/// The form in which a file is sent.
 struct Representation<'a> {
     kind: &'a str,
     length: u64,

@@ -67,7 +67,7 @@ impl MountedTree {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reopens everything; also returns the time as of which it is open.
+    /// Reopens everything; also returns the time that the tree shows.
     fn reopen(&self) -> Result<(OpenedFolder, u64)> {
         self.context.watch.forget(None);
         let stored = open_in(self.context.clone(), &self.path, &self.options)?;

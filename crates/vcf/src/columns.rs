@@ -44,7 +44,8 @@ pub struct FieldColumns {
     numbers: HashMap<Vec<u8>, usize>,
     columns: Vec<ComputedField>,
     shown: Vec<ColumnContent>,
-    /// The number of the column with each field's values; for genotypes, also that of the column with their phase.
+    /// For each field, the number of the column with its values; for genotypes, also the number of the column with
+    /// their phase.
     of_fields: Vec<(usize, Option<usize>)>,
     notation: Notation,
 }

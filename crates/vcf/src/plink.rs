@@ -2,8 +2,8 @@
 //!
 //! They hold sites with one alternative allele; the symbols `<NON_REF>`, `<*>` and `<X>`, which stand for any other
 //! allele, do not count. As in the files that `plink --vcf` makes, A1 is the alternative allele and A2 the reference.
-//! A genotype is missing if an allele is missing or is one of these symbols, or if there are more than two; one allele
-//! counts twice.
+//! A genotype is missing if one of its alleles is missing or is such a symbol, or if it has more than two alleles. The
+//! allele of a genotype with a single allele counts twice.
 //!
 //! Source: the specifications of the formats at <https://www.cog-genomics.org/plink/1.9/formats>.
 

@@ -87,8 +87,8 @@ impl SparseSubarray {
         Ok(self.view()?.band_of_rows())
     }
 
-    /// Returns the same rows fragment by fragment, and the first row of each fragment; `None` if footers do not show that
-    /// every cell is a row. Rows of a matrix with the same first coordinate are in the order of the other one.
+    /// Returns the same rows fragment by fragment, and the first row of each fragment; `None` if footers do not show
+    /// that every cell is a row. Rows of a matrix with the same first coordinate are in the order of the second.
     ///
     /// # Errors
     /// Any damage in footers.

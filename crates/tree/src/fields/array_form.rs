@@ -40,7 +40,7 @@ impl TableForm {
         column
     }
 
-    /// Returns the table whose columns are computed, if it is one.
+    /// Returns the table, if its columns are computed.
     pub fn computed(&self) -> Option<&dyn ComputedTable> {
         match self {
             TableForm::WithTexts => None,

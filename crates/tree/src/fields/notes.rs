@@ -1,7 +1,7 @@
 //! Metadata about a single attribute or dimension:
 //!
-//! * By TileDB-CF's convention the key is `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`; the latter may also name
-//!   a label of a dimension. Keys are as given by the user of TileDB-Py.
+//! * By TileDB-CF's convention the key is `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`; the NAME of the second
+//!   may also be a label of a dimension. Keys are as given by the user of TileDB-Py.
 //! * GDAL's multidimensional driver writes one variable per array: the unit of its values as `_UNIT`, its other
 //!   attributes under their own names. Therefore keys that CF defines for variables but not for files belong to the
 //!   only attribute of an array.

@@ -352,7 +352,7 @@ impl<'a> Rasters<'a> {
     }
 }
 
-/// Returns the rows and columns of an array's rasters, if the metadata mark the others as padding.
+/// Returns the rows and columns of an array's rasters, if the metadata mark all other cells as padding.
 ///
 /// # Errors
 /// Fails if the metadata cannot be read.

@@ -41,7 +41,7 @@ pub fn heading(title: &str) -> String {
 /// Maximum number of folders that are listed.
 const MAX_LISTED: usize = 20;
 
-/// Returns a line for each of the first folders, and one that counts the others.
+/// Returns a line for each of the first folders, and a line that counts the folders after these.
 pub fn list_of_folders(names: &[impl AsRef<str>]) -> String {
     let mut text = String::new();
     for name in names.iter().take(MAX_LISTED) {

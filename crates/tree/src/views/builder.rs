@@ -36,7 +36,7 @@ pub struct FolderBuilder {
 #[derive(Clone)]
 struct FolderPlace {
     modified: SystemTime,
-    /// The path of the folder within that of the description, with a final slash; empty for the latter itself.
+    /// The path of the folder, with a final slash, from the folder that is described; empty for this folder itself.
     prefix: String,
     /// Whether `ls` shows the folder.
     is_listed: bool,
@@ -354,7 +354,7 @@ pub enum WhichFields {
     All,
 }
 
-/// The files of fields in one folder. Memory: the files of each field of which one was looked up.
+/// The files of fields in one folder. Memory: the files of each field from which a file was looked up.
 pub struct FilesOfFields {
     fields: FieldFolder,
     of: WhichFields,
@@ -424,7 +424,7 @@ impl FilesOfFields {
         folder
     }
 
-    /// Returns the fields that may have a file of this name, which is that of the first that has one.
+    /// Returns the fields that may have a file of this name. The first field that has such a file gives it.
     fn candidates(&self, name: &str) -> impl Iterator<Item = FieldId> {
         let stems = name.match_indices('.').map(|(end, _)| &name[..end]);
         let found = stems.flat_map(|stem| self.fields.names.called(stem));

@@ -1,4 +1,4 @@
-//! `parts/`: a table as many files, each of which can be read without locating the rows of the others.
+//! `parts/`: a table as many files, each of which can be read without locating the rows of any other.
 //!
 //! A part is named by the number of its first row, with leading zeros so that names sort like rows. If several
 //! fragments may have cells with the same coordinates, rows are not counted before they are read, and the name is the
@@ -35,7 +35,8 @@ pub type MakeFile = fn(&FieldFolder) -> LazyFile;
 /// A folder of the parts of a table in one format. Memory: a number for each part, once determined.
 pub struct PartsFolder {
     fields: FieldFolder,
-    /// The end of the names that are listed, and of others; each with a function that makes the files.
+    /// The ending of the names that are listed, then endings of names that are only found; each with a function that
+    /// makes the files.
     formats: Vec<(&'static str, MakeFile)>,
     /// The data on which the size of a part depends.
     sizing: Sizing,

@@ -83,7 +83,7 @@ fn add_metadata(files: &mut FilesOfField<'_>) {
 /// The text of a file that says nothing, for programs that look for it by name.
 const NO_METADATA: &str = "<PAMDataset/>\n";
 
-/// Returns GDAL's metadata of an image that its tags cannot hold, with the others; `None` if there are none.
+/// Returns all of GDAL's metadata of an image, if its tags cannot hold some of them; `None` if there are none.
 fn metadata_beside(fields: &FieldFolder, id: FieldId) -> Result<Option<String>> {
     let fields = &rasters::without_padding(fields)?;
     let rasters = Rasters::of(fields)?;

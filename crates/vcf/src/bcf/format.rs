@@ -136,7 +136,7 @@ impl SampleValues {
     }
 }
 
-/// Appends the values of a sample to those of others.
+/// Appends the values of a sample to the values of the samples before it.
 type Push<T> = fn(&LineValue<'_>, &[u8], &mut Vec<T>, &mut Vec<u8>) -> Result<()>;
 
 /// Changes `push` so that it appends `missing` for a sample without values.

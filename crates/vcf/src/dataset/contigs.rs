@@ -1,5 +1,5 @@
-//! Finds the contigs on which samples of a dataset have records. Headers may name millions of others, so the boxes of
-//! tiles are asked, and the cells of those tiles that hold several contigs.
+//! Finds the contigs on which samples of a dataset have records. Headers may name millions of contigs without records,
+//! so the boxes of tiles are asked, and the cells of those tiles that hold several contigs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -33,9 +33,9 @@ pub struct OccupiedContig {
     pub positions: RangeInclusive<u32>,
 }
 
-/// Returns the contigs on which some samples may have records: the contigs of a header in its order, then the others,
-/// sorted by name in layout 4 and otherwise by position, then positions between contigs that have cells. `is_all` says
-/// whether these are all samples of the dataset. Memory: these contigs, and a batch of coordinates.
+/// Returns the contigs on which some samples may have records: the contigs of a header in its order, then all other
+/// contigs, sorted by name in layout 4 and otherwise by position, then positions between contigs that have cells.
+/// `is_all` says whether these are all samples of the dataset. Memory: these contigs, and a batch of coordinates.
 ///
 /// # Errors
 /// Fails if a footer, an R-tree or a coordinate cannot be read.

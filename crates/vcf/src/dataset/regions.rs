@@ -2,7 +2,7 @@
 //!
 //! Names of contigs may have colons: `HLA-A*01:01:01:01` is a contig, or positions on `HLA-A*01:01:01`. As in htslib,
 //! the contigs that exist decide: a text is a contig if one has this name, otherwise a contig and positions behind the
-//! last colon. `{HLA-A*01:01:01}:01` says which it is.
+//! last colon. `{HLA-A*01:01:01}:01` says where the name ends.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

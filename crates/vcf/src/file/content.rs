@@ -66,7 +66,7 @@ impl VariantText {
     }
 
     /// Divides pieces into groups of at most about [`PIECE`] bytes that one query can find; returns the number of the
-    /// first piece of each. `length` is that of the text of all pieces.
+    /// first piece of each. `length` is the length of the text of all pieces.
     fn groups(&self, pieces: &[TextPiece], length: u64) -> Vec<usize> {
         let layout = &self.dataset.layout;
         // A contig that has other pieces is not whole in one of these.

@@ -309,7 +309,8 @@ fn field_of(one: &LineRecord<'_, '_, '_>, fields: &[FormatField<'_>], number: us
     }
 }
 
-/// Appends the genotype of a record to those of others; returns whether the record has one.
+/// Appends the genotype of a record to the genotypes of the records before it; returns whether the record has a
+/// genotype.
 fn read_genotype(one: &LineRecord<'_, '_, '_>, genotypes: &mut Vec<Allele>) -> Result<bool> {
     // If a record has a genotype, it comes first.
     let Some(field) = one.format.first().filter(|field| field.known.role == Role::Genotype) else { return Ok(false) };

@@ -25,7 +25,7 @@ pub(super) struct Alleles<'m> {
 }
 
 /// Arranges the values of a record for its line. Values without a place are left out, and places without a value are
-/// missing. `ploidy` is that of the sample's genotype.
+/// missing. `ploidy` is the number of alleles in the sample's genotype.
 ///
 /// # Errors
 /// Fails if a line would have too many values.

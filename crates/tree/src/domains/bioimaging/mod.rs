@@ -77,7 +77,7 @@ pub fn picture_state(group: &OpenedGroup, options: &TreeOptions) -> Picture {
     }
 }
 
-/// Returns the pyramid of a group, if it is one, and its metadata can be read.
+/// Returns the pyramid that a group is, if it is a pyramid and its metadata can be read.
 fn pyramid_of(group: &OpenedGroup) -> Option<Pyramid> {
     Pyramid::of(&meta::for_formats(&*group.metadata().ok()?))
 }

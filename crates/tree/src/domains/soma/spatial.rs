@@ -6,7 +6,7 @@
 //! * `tables/NAME` is a measurement as annotated data.
 //!
 //! Elements have the names and the transformations that TileDB-SOMA's own `to_spatialdata` gives them. The attribute
-//! `left_out` says of all others why they are missing.
+//! `left_out` says of all other members why they are missing.
 //!
 //! Source: the output of spatialdata 0.7, and `tiledbsoma.io.spatial` 2.3.
 

@@ -33,7 +33,7 @@ const VALUES: &str = "values";
 /// Prefix of SOMA's own metadata of a collection, which were not in `uns`.
 const OWN: &str = "soma_";
 
-/// The converted elements of a collection by name, and the names of the others with the reasons.
+/// The converted elements of a collection by name, and the names of all other elements, with the reasons.
 #[derive(Default)]
 pub struct Unstructured {
     pub elements: Vec<(String, ZarrNode)>,

@@ -109,7 +109,7 @@ fn read(file: &Path) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Adds a list. Its name is that of the file, up to the first dot.
+/// Adds a list. The name of the file, up to the first dot, is the name of the list.
 fn add<T>(lists: &mut BTreeMap<String, Vec<T>>, file: &Path, list: Vec<T>) -> Result<()> {
     let name = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
     // The name is listed behind `samples=@`.
