@@ -13,10 +13,7 @@ pub fn partition_point(numbers: Range<u64>, mut is_before: impl FnMut(u64) -> Re
     let (mut low, mut high) = (numbers.start, numbers.end);
     while low < high {
         let middle = low + (high - low) / 2;
-        match is_before(middle)? {
-            true => low = middle + 1,
-            false => high = middle,
-        }
+        if is_before(middle)? { low = middle + 1 } else { high = middle }
     }
     Ok(low)
 }

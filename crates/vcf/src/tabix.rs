@@ -149,10 +149,7 @@ fn index_of_bcf(file: &dyn Content, header: &BcfHeader) -> Result<PositionIndex>
         }
         pending.drain(..done);
     }
-    match pending.is_empty() {
-        true => Ok(index),
-        false => Err(wrong()),
-    }
+    if pending.is_empty() { Ok(index) } else { Err(wrong()) }
 }
 
 /// Numbers of 32 bits, little-endian.

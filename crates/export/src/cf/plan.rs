@@ -89,10 +89,7 @@ pub(crate) trait CfVariables {
 
 /// Adds the variables of an array.
 pub(crate) fn add_array<V: CfVariables>(variables: &mut V, columns: &Columns<V::Column>) -> Result<(), V::Failure> {
-    match columns.sparse {
-        true => add_table(variables, columns),
-        false => add_grid(variables, columns),
-    }
+    if columns.sparse { add_table(variables, columns) } else { add_grid(variables, columns) }
 }
 
 fn add_grid<V: CfVariables>(variables: &mut V, columns: &Columns<V::Column>) -> Result<(), V::Failure> {

@@ -133,10 +133,7 @@ impl Labels {
 
     /// Returns the labels as UTF-8 if all of them are text, otherwise as stored, so that distinct labels stay distinct.
     pub(crate) fn utf8_or_stored(&self) -> Vec<Vec<u8>> {
-        match self.are_text() {
-            true => self.shown(),
-            false => self.values.clone(),
-        }
+        if self.are_text() { self.shown() } else { self.values.clone() }
     }
 
     /// Returns each label as texts show it: decoded as UTF-8 if it is text, formatted if it is a number, otherwise as

@@ -88,10 +88,7 @@ impl DiskCache {
                 let is_there = checksum_of(&header, block) != [0; TAG]
                     && file.read_exact_at(bytes, place).is_ok()
                     && seal.tag(block, bytes) == Some(checksum_of(&header, block));
-                match is_there {
-                    true => take(block, bytes),
-                    false => missing.push(block),
-                }
+                if is_there { take(block, bytes) } else { missing.push(block) }
             }
         }
         missing

@@ -21,10 +21,7 @@ impl Interruptions {
     /// If there were too many, or if the request was cancelled.
     pub fn count(&mut self) -> io::Result<()> {
         self.0 += 1;
-        match self.0 > MOST || cancellation::is_cancelled() {
-            true => Err(Errno::INTR.into()),
-            false => Ok(()),
-        }
+        if self.0 > MOST || cancellation::is_cancelled() { Err(Errno::INTR.into()) } else { Ok(()) }
     }
 }
 

@@ -105,10 +105,7 @@ impl Folder for PartsFolder {
 /// # Errors
 /// As for [`Subarray::part_of_rows`].
 pub fn part_of(table: &Arc<dyn Subarray>, number: usize, most: u64) -> Result<Arc<dyn Subarray>> {
-    match table.part_starts(most)?.is_empty() {
-        true => Ok(table.clone()),
-        false => table.part_of_rows(number, most),
-    }
+    if table.part_starts(most)?.is_empty() { Ok(table.clone()) } else { table.part_of_rows(number, most) }
 }
 
 /// Returns the name of a part that begins with this row, or has at most so many rows before it.

@@ -166,10 +166,7 @@ fn rows_of(
     ranges: impl FnOnce(Option<Vec<CoordinateRange>>) -> Vec<Option<Vec<CoordinateRange>>>,
 ) -> Result<RowReader> {
     let rows = dataset.data.rows()?.columns(&[column])?;
-    match is_all {
-        true => Ok(rows),
-        false => rows.select(&ranges(Some(samples.iter().map(Sample::range).collect()))),
-    }
+    if is_all { Ok(rows) } else { rows.select(&ranges(Some(samples.iter().map(Sample::range).collect()))) }
 }
 
 /// Returns whether some samples of a dataset of layout 4 have a record on a contig.

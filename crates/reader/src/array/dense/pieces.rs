@@ -114,10 +114,7 @@ impl Piece {
         let (mut low, mut high) = (self.tile_first, self.tile_first);
         for axis in &self.axes {
             let reach = axis.tile_stride.unsigned_abs().wrapping_mul(axis.count - 1);
-            match axis.tile_stride < 0 {
-                true => low = low.wrapping_sub(reach),
-                false => high = high.wrapping_add(reach),
-            }
+            if axis.tile_stride < 0 { low = low.wrapping_sub(reach) } else { high = high.wrapping_add(reach) }
         }
         low..high.wrapping_add(1)
     }

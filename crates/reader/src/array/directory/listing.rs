@@ -90,10 +90,7 @@ impl FolderListing {
     /// # Errors
     /// [`Error::Missing`](tilefs_format::error::Error::Missing) if it was replaced, and as [`Storage::know`].
     pub fn check_in_place(&self, storage: &dyn Storage) -> Result<()> {
-        match storage.know(&self.folder.key)? == self.folder {
-            true => Ok(()),
-            false => Err(self.folder.replaced()),
-        }
+        if storage.know(&self.folder.key)? == self.folder { Ok(()) } else { Err(self.folder.replaced()) }
     }
 }
 

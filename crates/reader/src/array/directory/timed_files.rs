@@ -36,10 +36,7 @@ pub(crate) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) ->
         Some(_) => storage.list_in(root, "")?.unwrap_or_default(),
         None => Vec::new(),
     };
-    match around.iter().any(|one| one.name == path) {
-        true => Err(root.vanished(path)),
-        false => Ok(Vec::new()),
-    }
+    if around.iter().any(|one| one.name == path) { Err(root.vanished(path)) } else { Ok(Vec::new()) }
 }
 
 /// Returns the files of a folder (given by its names) that lie within a window, without the files that a consolidated

@@ -231,10 +231,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
 
     /// Returns whether the next cell of `a` comes before that of `b`.
     fn is_before(&self, a: usize, b: usize) -> bool {
-        let order = match EXACT {
-            true => self.heads[a].cmp(&self.heads[b]),
-            false => self.compare_texts(a, b),
-        };
+        let order = if EXACT { self.heads[a].cmp(&self.heads[b]) } else { self.compare_texts(a, b) };
         match order {
             Ordering::Less => true,
             Ordering::Greater => false,
