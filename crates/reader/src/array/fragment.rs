@@ -161,8 +161,7 @@ impl ArrayFolder {
     /// Any damage in the metadata of this file, [`Error::Unsupported`] for its filters.
     pub fn tiles(&self, fragment: usize, field: FragmentField, file: FieldFile) -> Result<Arc<Tiles>> {
         let outline = self.outline(fragment)?;
-        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let number = self.file_number(fragment, slot, file);
+        let number = self.file_number(fragment, &outline, field, file)?;
         self.context.indexes.get_or_load(IndexKey::Tiles(number), || {
             let stored = self.tile_file(fragment, &outline, field, file)?;
             let sorted = SortedFile::of(&outline, field, file);
@@ -187,8 +186,7 @@ impl ArrayFolder {
         field: FragmentField,
         file: FieldFile,
     ) -> Result<TileFile> {
-        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let number = self.file_number(fragment, slot, file);
+        let number = self.file_number(fragment, outline, field, file)?;
         let record = self.file_record(fragment, field, file)?;
         let path = self.fragment_file(fragment, &file_name(outline, field, file)?);
         TileFile::new(&self.context, number, path, record.offsets, record.size)
@@ -200,8 +198,7 @@ impl ArrayFolder {
     /// Any damage in that section of the metadata.
     pub fn var_sizes(&self, fragment: usize, field: FragmentField) -> Result<Arc<TileNumbers>> {
         let outline = self.outline(fragment)?;
-        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let number = self.file_number(fragment, slot, FieldFile::Var);
+        let number = self.file_number(fragment, &outline, field, FieldFile::Var)?;
         self.context.indexes.get_or_load(IndexKey::VarSizes(number), || {
             let tiles = self.tile_count(fragment, &outline)?;
             let sizes = match &*self.records(fragment)? {
@@ -330,8 +327,7 @@ impl ArrayFolder {
         size: Option<usize>,
     ) -> Result<Arc<TileBounds>> {
         let (outline, field) = (self.outline(fragment)?, FragmentField::Attribute(attribute));
-        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let key = IndexKey::TileExtremes(self.file_number(fragment, slot, FieldFile::Data));
+        let key = IndexKey::TileExtremes(self.file_number(fragment, &outline, field, FieldFile::Data)?);
         self.context.indexes.get_or_load(key, || {
             let tiles = self.tile_count(fragment, &outline)?;
             let records = self.records(fragment)?;
@@ -367,8 +363,7 @@ impl ArrayFolder {
         statistic: TileStatistic,
     ) -> Result<Arc<Option<TileNumbers>>> {
         let (outline, field) = (self.outline(fragment)?, FragmentField::Attribute(attribute));
-        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let key = IndexKey::TileStatistic(statistic, self.file_number(fragment, slot, FieldFile::Data));
+        let key = IndexKey::TileStatistic(statistic, self.file_number(fragment, &outline, field, FieldFile::Data)?);
         self.context.indexes.get_or_load(key, || {
             let records = self.records(fragment)?;
             let offset = match (&*records, statistic) {
@@ -430,8 +425,9 @@ impl ArrayFolder {
     }
 
     /// Returns the number of a file of a fragment for cache keys. The metadata file has the first number.
-    fn file_number(&self, fragment: usize, slot: usize, file: FieldFile) -> u64 {
-        self.first_file(fragment) + 1 + 3 * slot as u64 + file as u64
+    fn file_number(&self, fragment: usize, outline: &Outline, field: FragmentField, file: FieldFile) -> Result<u64> {
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        Ok(self.first_file(fragment) + 1 + 3 * slot as u64 + file as u64)
     }
 
     /// Returns the payload of a section of a fragment's metadata, which may decode to `expected` bytes.
