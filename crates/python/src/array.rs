@@ -17,7 +17,7 @@ use tilefs_tree::array::array_folder;
 use tilefs_tree::cells::MAX_PART_ROWS;
 use tilefs_tree::{Folder, Node};
 
-use crate::array_per_process::{ArrayPerProcess, AxisRanges, Opened};
+use crate::array_per_process::{ArrayPerProcess, Opened, StepRanges};
 use crate::call;
 use crate::context::ProcessContext;
 use crate::matrix::Matrix;
@@ -138,7 +138,7 @@ impl PythonArray {
     }
 
     /// Reads the values of an attribute whose cells have a fixed size.
-    fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: AxisRanges) -> PyResult<Bound<'py, PyAny>> {
+    fn read<'py>(&self, py: Python<'py>, attribute: usize, axes: StepRanges) -> PyResult<Bound<'py, PyAny>> {
         let (column, is_short, (dtype, values)) = self.column(py, |here| {
             let field = here.attribute(attribute)?;
             let column = here.column(attribute, &axes, FieldFile::Data, field.fill.clone())?;
@@ -151,7 +151,7 @@ impl PythonArray {
     }
 
     /// Reads which cells of a nullable attribute are null: true for null.
-    fn read_nulls<'py>(&self, py: Python<'py>, attribute: usize, axes: AxisRanges) -> PyResult<Bound<'py, PyAny>> {
+    fn read_nulls<'py>(&self, py: Python<'py>, attribute: usize, axes: StepRanges) -> PyResult<Bound<'py, PyAny>> {
         let (column, is_short) = self.column(py, |here| {
             let field = here.attribute(attribute)?;
             let column = here.column(attribute, &axes, FieldFile::Validity, vec![field.fill_validity])?;
@@ -170,7 +170,7 @@ impl PythonArray {
         &self,
         py: Python<'py>,
         attribute: usize,
-        axes: AxisRanges,
+        axes: StepRanges,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let (column, total) = self.run(py, |here| {
             let field = here.attribute(attribute)?;

@@ -25,7 +25,7 @@ pub struct Opened {
 }
 
 /// For each axis, the selected ranges in order: the first position, the step, and the number of cells.
-pub type AxisRanges = Vec<Vec<(u64, i64, u64)>>;
+pub type StepRanges = Vec<Vec<(u64, i64, u64)>>;
 
 impl ArrayPerProcess {
     pub fn new(array: Arc<tilefs_reader::OpenedArray>, context: Arc<ProcessContext>) -> Self {
@@ -75,12 +75,12 @@ impl Opened {
         self.array.schema().attributes.get(number).ok_or_else(|| Error::usage("the array has no such attribute"))
     }
 
-    pub fn column(&self, attribute: usize, axes: &AxisRanges, file: FieldFile, fill: Vec<u8>) -> Result<DenseColumn> {
+    pub fn column(&self, attribute: usize, axes: &StepRanges, file: FieldFile, fill: Vec<u8>) -> Result<DenseColumn> {
         DenseColumn::new(self.view()?, self.selection(axes)?, attribute, file, fill)
     }
 
     /// Converts positions within the shape to positions within the domain.
-    pub fn selection(&self, axes: &AxisRanges) -> Result<Arc<Selection>> {
+    pub fn selection(&self, axes: &StepRanges) -> Result<Arc<Selection>> {
         let (whole, view) = (self.whole()?, self.view()?);
         let grid = view.grid();
         if axes.len() != grid.axes.len() {

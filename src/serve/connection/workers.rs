@@ -30,11 +30,11 @@ struct JobQueue {
     /// Maximum number of threads. Further jobs wait.
     most: usize,
     jobs: Mutex<Receiver<Job>>,
-    state: Mutex<QueueState>,
+    state: Mutex<WorkersState>,
 }
 
 #[derive(Default)]
-struct QueueState {
+struct WorkersState {
     threads: usize,
     /// Jobs that wait or run.
     unfinished: usize,
@@ -104,7 +104,7 @@ impl JobQueue {
         state.threads > 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, WorkersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -67,7 +67,7 @@ pub fn cell_ranger_folders(experiment: Arc<OpenedGroup>, cut: Cut, modified: Sys
 }
 
 /// Makes one of the texts.
-type MakeText = fn(&CutMeasurement) -> Result<Arc<dyn Content>>;
+type MakeMeasurementText = fn(&CutMeasurement) -> Result<Arc<dyn Content>>;
 
 /// A measurement, or a part of one.
 struct CutMeasurement {
@@ -79,7 +79,7 @@ struct CutMeasurement {
 impl CutMeasurement {
     fn folder(self, modified: SystemTime) -> FixedFolder {
         let part = Arc::new(self);
-        let texts: [(&str, &str, MakeText); 3] = [
+        let texts: [(&str, &str, MakeMeasurementText); 3] = [
             ("matrix.mtx", "matrix.mtx", CutMeasurement::matrix),
             ("barcodes.tsv", "barcodes.tsv", CutMeasurement::barcodes),
             ("features.tsv", "genes.tsv", CutMeasurement::features),
