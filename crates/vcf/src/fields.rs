@@ -88,13 +88,28 @@ pub fn fields(bytes: &[u8]) -> Result<Vec<FieldValue<'_>>> {
 /// # Errors
 /// As for [`fields`], and the errors of `visit`.
 pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldValue<'a>) -> Result<()>) -> Result<()> {
+    match visit_sound(bytes, |_, rest| FieldHead::at(rest)?.field(rest), &mut visit)? {
+        None => Ok(()),
+        Some(visited) => visit_others(bytes, visited, visit),
+    }
+}
+
+/// Calls `visit` with each field that is not malformed and not behind one that is. `next_field` gets the number of a field
+/// and the bytes from there on; it returns the field, and the bytes behind it. Returns the number of the fields if the
+/// record has others.
+fn visit_sound<'a, F>(
+    bytes: &'a [u8],
+    mut next_field: impl FnMut(usize, &'a [u8]) -> Option<(F, &'a [u8])>,
+    mut visit: impl FnMut(F) -> Result<()>,
+) -> Result<Option<usize>> {
     let mut visited = 0;
     let mut next = bytes.split_first_chunk::<4>().map(|(count, rest)| (u32::from_le_bytes(*count), rest));
     while let Some((left, rest)) = next {
         if left == 0 && rest.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        next = match sound_field(rest).filter(|_| left > 0) {
+        let found = if left > 0 { next_field(visited, rest) } else { None };
+        next = match found {
             Some((field, behind)) => {
                 visit(field)?;
                 visited += 1;
@@ -103,7 +118,15 @@ pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldVal
             None => None,
         };
     }
-    // This tells what is wrong, and where.
+    Ok(Some(visited))
+}
+
+/// Visits the other fields, and returns what is wrong with them, and where.
+fn visit_others<'a>(
+    bytes: &'a [u8],
+    visited: usize,
+    mut visit: impl FnMut(FieldValue<'a>) -> Result<()>,
+) -> Result<()> {
     let mut number = 0;
     check_each_field(bytes, |field| {
         number += 1;
@@ -111,16 +134,90 @@ pub(super) fn for_each_field<'a>(bytes: &'a [u8], mut visit: impl FnMut(FieldVal
     })
 }
 
-/// Returns the field at the beginning of some bytes, and the bytes behind it; `None` if it is malformed.
-fn sound_field(bytes: &[u8]) -> Option<(FieldValue<'_>, &[u8])> {
-    let length = bytes.iter().position(|&byte| !IS_OF_A_NAME[usize::from(byte)]).filter(|length| *length > 0)?;
-    let (name, behind) = bytes.split_at_checked(length)?;
-    let behind = behind.strip_prefix(b"\0")?;
-    let (kind, behind) = behind.split_first_chunk::<4>()?;
-    let (count, behind) = behind.split_first_chunk::<4>()?;
-    let (kind, count) = (u32::from_le_bytes(*kind), usize::try_from(u32::from_le_bytes(*count)).ok()?);
-    let (values, behind) = behind.split_at_checked(count.checked_mul(if kind == TEXT { 1 } else { 4 })?)?;
-    Some((FieldValue { name, values: values_of(kind, values)? }, behind))
+/// The heads of the fields of a record, and what was found for the name of each. Most records have the heads of the record
+/// before, which then need no parsing. Memory: a copy of those of the record with the most fields.
+#[derive(Debug)]
+pub(super) struct FieldHeads<T>(Vec<(Vec<u8>, FieldHead, T)>);
+
+impl<T> Default for FieldHeads<T> {
+    fn default() -> Self {
+        FieldHeads(Vec::new())
+    }
+}
+
+impl<T: Copy> FieldHeads<T> {
+    /// Calls `visit` with each field of the next record, and with what `find` returns for its name.
+    ///
+    /// # Errors
+    /// As for [`fields`], and the errors of `visit`.
+    pub(super) fn for_each_field<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        mut find: impl FnMut(&[u8]) -> T,
+        mut visit: impl FnMut(FieldValue<'a>, T) -> Result<()>,
+    ) -> Result<()> {
+        let next_field = |number, rest| self.field(number, rest, &mut find);
+        match visit_sound(bytes, next_field, |(field, found)| visit(field, found))? {
+            None => Ok(()),
+            Some(visited) => visit_others(bytes, visited, |field| {
+                let found = find(field.name);
+                visit(field, found)
+            }),
+        }
+    }
+
+    /// Returns the field at the beginning of some bytes, what was found for its name, and the bytes behind it; `None` if
+    /// it is malformed.
+    fn field<'a>(
+        &mut self,
+        number: usize,
+        bytes: &'a [u8],
+        find: impl FnOnce(&[u8]) -> T,
+    ) -> Option<((FieldValue<'a>, T), &'a [u8])> {
+        if let Some((_, head, found)) = self.0.get(number).filter(|(stored, ..)| bytes.starts_with(stored)) {
+            let (field, behind) = head.field(bytes)?;
+            return Some(((field, *found), behind));
+        }
+        let head = FieldHead::at(bytes)?;
+        let (field, behind) = head.field(bytes)?;
+        let found = find(field.name);
+        let known = (bytes.get(..head.length)?.to_vec(), head, found);
+        match self.0.get_mut(number) {
+            Some(before) => *before = known,
+            None => self.0.push(known),
+        }
+        Some(((field, found), behind))
+    }
+}
+
+/// What a field has before its values: its name, and the type and the number of the values.
+#[derive(Debug, Clone, Copy)]
+struct FieldHead {
+    name_length: usize,
+    kind: u32,
+    /// The bytes of the head, and those of the values.
+    length: usize,
+    size: usize,
+}
+
+impl FieldHead {
+    /// Returns the head at the beginning of some bytes; `None` if it is malformed.
+    fn at(bytes: &[u8]) -> Option<Self> {
+        let is_of_a_name = |byte: &u8| IS_OF_A_NAME[usize::from(*byte)];
+        let name_length = bytes.iter().position(|byte| !is_of_a_name(byte)).filter(|length| *length > 0)?;
+        let behind = bytes.get(name_length..)?.strip_prefix(b"\0")?;
+        let (kind, behind) = behind.split_first_chunk::<4>()?;
+        let (count, behind) = behind.split_first_chunk::<4>()?;
+        let (kind, count) = (u32::from_le_bytes(*kind), usize::try_from(u32::from_le_bytes(*count)).ok()?);
+        let size = count.checked_mul(if kind == TEXT { 1 } else { 4 })?;
+        Some(FieldHead { name_length, kind, length: bytes.len() - behind.len(), size })
+    }
+
+    /// Returns the field of these bytes, which begin with the head, and the bytes behind it.
+    fn field(self, bytes: &[u8]) -> Option<(FieldValue<'_>, &[u8])> {
+        let (values, behind) = bytes.get(self.length..)?.split_at_checked(self.size)?;
+        Some((FieldValue { name: bytes.get(..self.name_length)?, values: values_of(self.kind, values)? }, behind))
+    }
 }
 
 /// As [`for_each_field`], but slower: its errors say what is malformed, and where.
@@ -455,6 +552,46 @@ mod tests {
                 prop_assert!(fields(&bytes[..end]).is_err());
             }
             prop_assert!(fields(&[&bytes[..], &[0]].concat()).is_err());
+        }
+
+        /// Fields are the same whether records with other or with the same fields came before, also if bytes are missing
+        /// or changed.
+        #[test]
+        fn records_before_change_nothing(
+            records in proptest::collection::vec(
+                (
+                    proptest::collection::vec(("[AB]{1,2}", any_stored()), 0..4),
+                    any::<proptest::sample::Index>(),
+                    prop_oneof![Just(None), any::<u8>().prop_map(Some)],
+                    any::<bool>(),
+                ),
+                1..8,
+            ),
+        ) {
+            let mut heads = FieldHeads::default();
+            for (all, place, changed, is_repeated) in records {
+                let named: Vec<(&str, FieldExample)> = all.iter().map(|(name, values)| (name.as_str(), values.clone())).collect();
+                let sound = stored(&named);
+                let mut bytes = sound.clone();
+                let place = place.index(bytes.len());
+                match changed {
+                    Some(byte) => bytes[place] = byte,
+                    None => bytes.truncate(if is_repeated { bytes.len() } else { place }),
+                }
+                for bytes in [&sound, &bytes] {
+                    let mut found = Vec::new();
+                    let outcome = heads.for_each_field(bytes, <[u8]>::len, |field, length| {
+                        assert_eq!(length, field.name.len());
+                        found.push(field);
+                        Ok(())
+                    });
+                    let expected = fields(bytes);
+                    prop_assert_eq!(outcome.map_err(|error| error.to_string()).err(), expected.as_ref().map_err(ToString::to_string).err());
+                    if let Ok(expected) = expected {
+                        prop_assert_eq!(found, expected);
+                    }
+                }
+            }
         }
 
         #[test]

@@ -194,6 +194,14 @@ fn for_each_field<'a>(
     mut visit: impl FnMut(FieldValue<'a>) -> Result<()>,
 ) -> Result<()> {
     fields::for_each_field(together, &mut visit)?;
+    for_each_extracted(extracted, visit)
+}
+
+/// Calls `visit` with each field that has an attribute of its own.
+pub(super) fn for_each_extracted<'a>(
+    extracted: &[(&'a [u8], &'a [u8])],
+    mut visit: impl FnMut(FieldValue<'a>) -> Result<()>,
+) -> Result<()> {
     for &(name, bytes) in extracted {
         if let Some(values) = fields::extracted(bytes)? {
             visit(FieldValue { name, values })?;

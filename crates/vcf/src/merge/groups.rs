@@ -66,7 +66,7 @@ pub(super) struct GroupedRecord {
 pub(super) fn groups<'a>(candidates: &[Candidate<'a>], rule: LineRule) -> Result<Vec<LineGroup<'a>>> {
     let are_alike = candidates.windows(2).all(|two| two[0].file != two[1].file && two[0].alleles == two[1].alleles);
     if let Some(first) = candidates.first().filter(|_| are_alike)
-        && let Some(group) = one_line(candidates.len(), &first.alleles)
+        && let Some(group) = one_line(candidates.len(), &first.alleles, Vec::new(), &mut Rc::default())
     {
         return Ok(vec![group]);
     }
@@ -92,8 +92,13 @@ pub(super) fn groups<'a>(candidates: &[Candidate<'a>], rule: LineRule) -> Result
 }
 
 /// Returns the line of some records if all have the same alleles and each is from another file; `None` if an allele
-/// occurs twice.
-pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<LineGroup<'a>> {
+/// occurs twice. `members` is an empty list whose memory the line takes, and `map` is kept for the next line.
+pub(super) fn one_line<'a>(
+    records: usize,
+    alleles: &[&'a [u8]],
+    mut members: Vec<GroupedRecord>,
+    map: &mut Rc<[usize]>,
+) -> Option<LineGroup<'a>> {
     // Repeated alleles of a record share a number.
     let is_distinct = |(number, allele): (usize, &&[u8])| {
         alleles[..number].iter().skip(1).all(|before| !before.eq_ignore_ascii_case(allele))
@@ -101,8 +106,10 @@ pub(super) fn one_line<'a>(records: usize, alleles: &[&'a [u8]]) -> Option<LineG
     if records == 0 || !alleles.iter().enumerate().skip(1).all(is_distinct) {
         return None;
     }
-    let map: Rc<[usize]> = (0..alleles.len()).collect();
-    let members = (0..records).map(|record| GroupedRecord { record, map: map.clone() }).collect();
+    if map.len() != alleles.len() {
+        *map = (0..alleles.len()).collect();
+    }
+    members.extend((0..records).map(|record| GroupedRecord { record, map: map.clone() }));
     let shared = shared_end(alleles);
     let own = |allele: &&'a [u8]| Cow::Borrowed(allele.get(..allele.len() - shared).unwrap_or_default());
     let alleles = alleles.iter().map(own).collect();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tilefs_format::error::Result;
 
-use super::super::fields::{FieldValue, FieldValues};
+use super::super::fields::{FieldHeads, FieldValue, FieldValues};
 use super::super::header::Definition;
 use super::super::known_names::KnownNames;
-use super::super::record::{END, GENOTYPE};
+use super::super::record::{END, GENOTYPE, for_each_extracted};
 use super::super::{Header, Record};
 
 /// The INFO fields that are counted from the genotypes of all samples.
@@ -96,22 +96,43 @@ impl FieldNumbers {
     }
 }
 
-/// Returns what appends each field of a record to `fields`. `find` returns the role and both definitions of a name that
-/// is not known from earlier records.
-pub(super) fn known_fields<'f, 'a>(
-    known: &'f mut KnownNames<FieldDefinitions>,
-    names: &'f mut FieldNumbers,
-    fields: &'f mut Vec<KnownField<'a>>,
-    find: impl Fn(&[u8]) -> (Role, [Definition; 2]) + 'f,
-) -> impl FnMut(FieldValue<'a>) -> Result<()> {
-    let mut place = 0;
-    move |FieldValue { name, values }| {
-        let known = known.get(place, name, || {
+/// The fields of a kind of the record before: most records have the same names in the same places.
+#[derive(Default)]
+pub(super) struct KnownFields {
+    /// Those that are stored together.
+    together: FieldHeads<FieldDefinitions>,
+    /// Those that have attributes of their own.
+    extracted: KnownNames<FieldDefinitions>,
+}
+
+impl KnownFields {
+    /// Appends the fields of a record: those that are stored together, then those that have attributes of their own.
+    /// `find` returns the role and both definitions of a name that the record before did not have in its place.
+    ///
+    /// # Errors
+    /// Fails if the bytes are malformed.
+    pub(super) fn add<'a>(
+        &mut self,
+        together: &'a [u8],
+        extracted: &[(&'a [u8], &'a [u8])],
+        numbers: &mut FieldNumbers,
+        fields: &mut Vec<KnownField<'a>>,
+        find: impl Fn(&[u8]) -> (Role, [Definition; 2]),
+    ) -> Result<()> {
+        let mut find = |name: &[u8]| {
             let (role, [own, merged]) = find(name);
-            Ok(FieldDefinitions { number: names.number(name), role, own, merged })
+            FieldDefinitions { number: numbers.number(name), role, own, merged }
+        };
+        self.together.for_each_field(together, &mut find, |FieldValue { name, values }, known| {
+            fields.push(KnownField { name, values, known });
+            Ok(())
         })?;
-        place += 1;
-        fields.push(KnownField { name, values, known });
-        Ok(())
+        let mut place = 0;
+        for_each_extracted(extracted, |FieldValue { name, values }| {
+            let known = self.extracted.get(place, name, || Ok(find(name)))?;
+            place += 1;
+            fields.push(KnownField { name, values, known });
+            Ok(())
+        })
     }
 }

@@ -19,12 +19,12 @@ mod known;
 mod tests;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 
 use super::fields::MISSING_FLOAT;
-use super::known_names::KnownNames;
 use super::line::{InfoField, Line, LineValue, MISSING, SampleFields};
 use super::record::END;
 use super::{Header, Record, emptied};
@@ -34,7 +34,7 @@ pub use groups::LineRule;
 use groups::{Candidate, GroupedRecord, LineGroup};
 use info::MergedInfo;
 pub use known::MergedFile;
-use known::{ALLELE_COUNT, ALLELE_NUMBER, FieldDefinitions, FieldNumbers, KnownField, LineRecord, Role, known_fields};
+use known::{ALLELE_COUNT, ALLELE_NUMBER, FieldNumbers, KnownField, KnownFields, LineRecord, Role};
 
 /// Merges records of some files. Memory: the name of each file's sample, and the merged header.
 pub struct Merger {
@@ -63,9 +63,11 @@ pub struct FileRecord<'a> {
 pub struct MergedLines<'m> {
     merger: &'m Merger,
     /// The INFO and the FORMAT fields of a record, for each number of definitions.
-    known: Vec<[KnownNames<FieldDefinitions>; 2]>,
+    known: Vec<[KnownFields; 2]>,
     names: FieldNumbers,
     filters: Option<LineFilters<'m>>,
+    /// The alleles of a record in a line that has these alleles: 0, 1 and so on.
+    map: Rc<[usize]>,
     buffers: LineBuffers,
 }
 
@@ -76,6 +78,7 @@ struct LineBuffers {
     fields: Vec<KnownField<'static>>,
     ends: Vec<[usize; 2]>,
     line: Vec<LineRecord<'static, 'static, 'static>>,
+    members: Vec<GroupedRecord>,
     format: FormatBuffers,
 }
 
@@ -139,21 +142,13 @@ impl Merger {
             known: Vec::new(),
             names: FieldNumbers::new(),
             filters: None,
+            map: Rc::default(),
             buffers: LineBuffers::default(),
         }
     }
 
     /// Returns the lines of the records at one position, ordered by file.
     fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<LineGroup<'a>>> {
-        // Most records at a position have the same alleles.
-        if let Some(FileRecord { record, .. }) = records.first()
-            && records.windows(2).all(|two| two[0].file != two[1].file)
-            && records.iter().all(|other| other.record.alleles == record.alleles)
-            && let Some(group) =
-                groups::one_line(records.len(), &record.allele_list().in_file(record.place("alleles"))?)
-        {
-            return Ok(vec![group]);
-        }
         let candidates = records.iter().map(|FileRecord { file, record }| {
             let alleles = record.allele_list().in_file(record.place("alleles"))?;
             let is_symbolic = alleles.iter().any(|allele| allele.starts_with(b"<"));
@@ -221,30 +216,56 @@ impl<'m> MergedLines<'m> {
         records: &[FileRecord<'_>],
         mut visit: impl FnMut(&Line<'_>) -> Result<()>,
     ) -> Result<()> {
-        for group in self.merger.groups(records)? {
-            let buffers = std::mem::take(&mut self.buffers);
-            let (mut fields, mut ends, mut line) = (emptied(buffers.fields), buffers.ends, emptied(buffers.line));
-            ends.clear();
-            for member in &group.members {
-                ends.push(self.add_fields(record_of(records, member)?, &mut fields)?);
+        match self.only_group(records)? {
+            Some(group) => self.visit_line(records, group, &mut visit),
+            None => {
+                let groups = self.merger.groups(records)?;
+                groups.into_iter().try_for_each(|group| self.visit_line(records, group, &mut visit))
             }
-            let mut start = 0;
-            for (member, &[info_end, end]) in group.members.iter().zip(&ends) {
-                let FileRecord { file, record } = record_of(records, member)?;
-                line.push(LineRecord {
-                    file: self.merger.file(*file)?,
-                    record,
-                    map: &member.map,
-                    info: fields.get(start..info_end).unwrap_or_default(),
-                    format: fields.get(info_end..end).unwrap_or_default(),
-                });
-                start = end;
-            }
-            let mut format = buffers.format;
-            visit(&self.line(&line, &group, &mut format)?)?;
-            let line = emptied(line);
-            self.buffers = LineBuffers { fields: emptied(fields), ends, line, format };
         }
+    }
+
+    /// Returns the line of all records if they have the same alleles, as most records at a position have.
+    fn only_group<'a>(&mut self, records: &[FileRecord<'a>]) -> Result<Option<LineGroup<'a>>> {
+        let Some(FileRecord { record, .. }) = records.first() else { return Ok(None) };
+        if records.windows(2).any(|two| two[0].file == two[1].file)
+            || records.iter().any(|other| other.record.alleles != record.alleles)
+        {
+            return Ok(None);
+        }
+        let alleles = record.allele_list().in_file(record.place("alleles"))?;
+        let members = std::mem::take(&mut self.buffers.members);
+        Ok(groups::one_line(records.len(), &alleles, members, &mut self.map))
+    }
+
+    fn visit_line(
+        &mut self,
+        records: &[FileRecord<'_>],
+        group: LineGroup<'_>,
+        visit: &mut impl FnMut(&Line<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let buffers = std::mem::take(&mut self.buffers);
+        let (mut fields, mut ends, mut line) = (emptied(buffers.fields), buffers.ends, emptied(buffers.line));
+        ends.clear();
+        for member in &group.members {
+            ends.push(self.add_fields(record_of(records, member)?, &mut fields)?);
+        }
+        let mut start = 0;
+        for (member, &[info_end, end]) in group.members.iter().zip(&ends) {
+            let FileRecord { file, record } = record_of(records, member)?;
+            line.push(LineRecord {
+                file: self.merger.file(*file)?,
+                record,
+                map: &member.map,
+                info: fields.get(start..info_end).unwrap_or_default(),
+                format: fields.get(info_end..end).unwrap_or_default(),
+            });
+            start = end;
+        }
+        let mut format = buffers.format;
+        visit(&self.line(&line, &group, &mut format)?)?;
+        let line = emptied(line);
+        self.buffers = LineBuffers { fields: emptied(fields), ends, line, members: emptied(group.members), format };
         Ok(())
     }
 
@@ -287,12 +308,12 @@ impl<'m> MergedLines<'m> {
         let Some([info, format]) = self.known.get_mut(number) else { return Err(Error::internal("no such header")) };
         let (names, header) = (&mut self.names, &file.header);
         let find = |name: &[u8]| (Role::of_info(name), [header.info(name), merged.info(name)]);
-        let added = record.for_each_info(known_fields(info, names, fields, find));
+        let added = info.add(record.info, record.extracted_info, names, fields, find);
         added.in_file(record.place("info")).map_err(of_sample)?;
         let info_end = fields.len();
         if file.sample.is_some() {
             let find = |name: &[u8]| (Role::of_format(name), [header.format(name), merged.format(name)]);
-            let added = record.for_each_format(known_fields(format, names, fields, find));
+            let added = format.add(record.format, record.extracted_format, names, fields, find);
             added.in_file(record.place("fmt")).map_err(of_sample)?;
             if let Some(own) = fields.get_mut(info_end..)
                 && let Some(genotype) = own.iter().position(|field| field.known.role == Role::Genotype)
