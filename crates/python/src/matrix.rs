@@ -43,6 +43,17 @@ impl Matrix {
         })
     }
 
+    /// Reads the values of all cells, row by row, if no cell of the shape is missing; otherwise returns `None`. No cell may
+    /// be stored twice.
+    fn full<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let matrix = call::run_short(py, || self.here())?;
+        if !matrix.is_full() {
+            return Ok(None);
+        }
+        let dtype = npy::dtype(matrix.values.field.datatype);
+        filled(py, &matrix.shape, &dtype, false, |bytes| matrix.read_full(bytes)).map(Some)
+    }
+
     /// Reads `indptr`.
     fn indptr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let column = call::run(py, || Ok(self.here()?.whole_indptr()))?;

@@ -235,14 +235,23 @@ def _elements(measurement: "Group", name: str, rows: _Frame, columns: Optional[_
     elements = _group(measurement, name)
     found = {}
     for key in elements or ():
-        matrix = _matrix(_array(elements, key), rows, columns)
-        found[key] = _full(matrix) if columns is None and hasattr(matrix, "toarray") else matrix
+        array = _array(elements, key)
+        found[key] = _full(array, rows) if columns is None else _matrix(array, rows, columns)
     return found
 
 
-def _full(matrix: "scipy.sparse.csr_matrix") -> "numpy.ndarray[Any, Any]":
-    """Returns a matrix with a value in each cell."""
+def _full(array: "Array", rows: _Frame) -> "numpy.ndarray[Any, Any]":
+    """Returns the chosen rows of a matrix with a value in each cell."""
     import numpy
+
+    if array.is_sparse and rows.rows is None and not array.schema.allows_duplicates:
+        # Without the numbers of columns, which would take as much memory.
+        values = array._opened.matrix([rows.total, None]).full()
+        if values is not None:
+            return values  # type: ignore[no-any-return]
+    matrix = _matrix(array, rows, None)
+    if not hasattr(matrix, "toarray"):
+        return matrix  # type: ignore[no-any-return]
 
     rows, columns = matrix.shape
     if matrix.nnz == rows * columns and (matrix.indices.reshape(rows, columns) == numpy.arange(columns)).all():

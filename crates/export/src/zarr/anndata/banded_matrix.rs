@@ -45,8 +45,16 @@ struct WantedCells<'o> {
 }
 
 impl BandedMatrix {
+    /// Reads the values of all cells, `count` in number, whose columns are 0, 1 and so on in each row.
+    ///
+    /// # Errors
+    /// Fails if cells cannot be read; [`Error::Damaged`] for cells that are not in the order of the array.
+    pub fn read_full(&self, count: u64, values: &mut [u8]) -> Result<()> {
+        self.read(std::slice::from_ref(&(0..count)), 0, &mut [], values)
+    }
+
     /// Reads cells whose numbers in row order are given, range after range, all of whole rows. Columns become integers of
-    /// `index_size` bytes, 4 or 8.
+    /// `index_size` bytes, 4 or 8; those of 0 bytes have to be 0, 1 and so on in each row.
     ///
     /// # Errors
     /// Fails if cells cannot be read; [`Error::Damaged`] for cells that are not in the order of the array.
@@ -103,7 +111,8 @@ struct BandCopy {
     from: usize,
     to: usize,
     count: usize,
-    begins_row: bool,
+    /// The number of the first of them among the cells of its row.
+    in_row: usize,
 }
 
 /// A pass over the runs of a band.
@@ -176,7 +185,7 @@ impl<'p> BandPass<'p> {
             let end = cells.end.min(self.end_of_part);
             let count = (end - cells.start) as usize;
             let from = (cells.start - self.part.start) as usize;
-            self.copies.push(BandCopy { from, to, count, begins_row: to == own.first });
+            self.copies.push(BandCopy { from, to, count, in_row: to - own.first });
             self.part.end = end;
             (to, cells.start) = (to + count, end);
         }
@@ -193,13 +202,14 @@ impl<'p> BandPass<'p> {
         memory::resize(&mut self.cells, count.saturating_mul(8), "columns of a matrix")?;
         self.matrix.columns.read_once(self.part.start * 8, &mut self.cells)?;
         let (columns, _) = self.cells.as_chunks::<8>();
-        for BandCopy { from, to, count, begins_row } in &self.copies {
+        for BandCopy { from, to, count, in_row } in &self.copies {
             let columns = columns.get(*from..*from + count).ok_or_else(out_of_order)?;
             // Each has to be greater than the one before it in the row.
-            let checked = if *begins_row { *to } else { to - 1 };
+            let checked = if *in_row == 0 { *to } else { to - 1 };
             let out = self.indices.get_mut(checked * self.index_size..(to + count) * self.index_size);
             let out = out.ok_or_else(out_of_order)?;
             let are_right = match self.index_size {
+                0 => are_consecutive(columns, *in_row),
                 4 => copy_narrow(columns, out, to - checked),
                 _ => copy_wide(columns, out, to - checked),
             };
@@ -224,6 +234,11 @@ impl<'p> BandPass<'p> {
         let are_complete = self.places.iter().flatten().all(|place| place.next == place.end);
         if are_complete { Ok(()) } else { Err(out_of_order()) }
     }
+}
+
+/// Returns whether columns are `first`, the next number and so on.
+fn are_consecutive(columns: &[[u8; 8]], first: usize) -> bool {
+    columns.iter().zip(first as u64..).all(|(column, number)| u64::from_le_bytes(*column) == number)
 }
 
 /// Copies columns as integers of 32 bits, behind those that are there `before`. Returns whether they fit and all ascend.
@@ -355,6 +370,32 @@ mod tests {
         }
         let wide = 1 << 31;
         assert!(whole(&[(0, wide)], 8).is_ok() && whole(&[(0, wide)], 4).is_err() && whole(&[(0, -1)], 4).is_err());
+    }
+
+    #[test]
+    fn full_matrices_are_read_without_their_columns() {
+        let read = |cells: &[(i64, i64)]| {
+            let matrix = matrix(&[cells.to_vec()], 4, 1 << 10, (3, 8));
+            let mut values = vec![0xff; 2 * cells.len()];
+            matrix.read_full(cells.len() as u64, &mut values).map(|()| values)
+        };
+        let all = |columns: i64| (0..ROWS as i64).flat_map(move |row| (0..columns).map(move |column| (row, column)));
+        for columns in [1, 2, 7] {
+            let cells: Vec<(i64, i64)> = all(columns).collect();
+            let expected: Vec<u8> =
+                cells.iter().flat_map(|(row, column)| ((100 * row + column) as u16).to_le_bytes()).collect();
+            assert_eq!(read(&cells).unwrap(), expected);
+            for (place, wrong) in [(0, columns), (cells.len() - 1, 0), (cells.len() / 2, 9)] {
+                let mut cells = cells.clone();
+                if cells[place].1 != wrong {
+                    cells[place].1 = wrong;
+                    assert!(
+                        matches!(read(&cells), Err(Error::Damaged { .. })),
+                        "{columns} columns, {wrong} at {place}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -7,10 +7,12 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::lru_cache::LruCache;
+use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 use tilefs_threads as threads;
 
+use super::runs::out_of_order;
 use super::{BandedMatrix, CELLS_OF_A_CHUNK, encoding, encoding_of_array};
 use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult};
@@ -91,10 +93,43 @@ impl CompressedMatrix {
                 for (column, out) in columns.iter().zip([indices, values]) {
                     add_tasks(column, ranges, out, &mut tasks)?;
                 }
-                let outcomes = threads::map(tasks.into_iter(), |task| task.column.read_at(task.offset, task.out));
-                outcomes.into_iter().collect()
+                run(tasks)
             }
         }
+    }
+
+    /// Returns whether all cells of the shape are stored, row by row, if no cell is stored twice. Reads no cell.
+    pub fn is_full(&self) -> bool {
+        let [rows, columns] = self.shape;
+        let is_by_row = self.compressed == Compressed::Rows && self.minor.field.datatype == Datatype::Int64;
+        is_by_row && rows.checked_mul(columns) == Some(self.values.cells())
+    }
+
+    /// Reads the values of a matrix that [is full](CompressedMatrix::is_full).
+    ///
+    /// # Errors
+    /// Fails if cells cannot be read; [`Error::Damaged`] if they are not those of the shape, row by row.
+    pub fn read_full(&self, values: &mut [u8]) -> Result<()> {
+        let cells = self.values.cells();
+        if let Some(banded) = &self.banded {
+            return banded.read_full(cells, values);
+        }
+        let columns = self.shape[1].max(1);
+        let parts =
+            (0..cells).step_by(CELLS_OF_A_CHUNK as usize).map(|first| first..cells.min(first + CELLS_OF_A_CHUNK));
+        let checked = threads::map(parts, |part| {
+            let mut minor = memory::zeros(part.end - part.start, 8, "columns of a matrix")?;
+            self.minor.values.read_at(part.start * 8, &mut minor)?;
+            let is_in_place = |(cell, column): (u64, &[u8; 8])| u64::from_le_bytes(*column) == cell % columns;
+            match part.zip(minor.as_chunks().0).all(is_in_place) {
+                true => Ok(()),
+                false => Err(out_of_order()),
+            }
+        });
+        checked.into_iter().collect::<Result<()>>()?;
+        let mut tasks = Vec::new();
+        add_tasks(&self.values, std::slice::from_ref(&(0..cells)), values, &mut tasks)?;
+        run(tasks)
     }
 
     /// Returns the other coordinate of each cell as SciPy keeps it: in 32 bits where these suffice.
@@ -130,6 +165,10 @@ struct ReadTask<'c, 'o> {
     column: &'c dyn Content,
     offset: u64,
     out: &'o mut [u8],
+}
+
+fn run(tasks: Vec<ReadTask<'_, '_>>) -> Result<()> {
+    threads::map(tasks.into_iter(), |task| task.column.read_at(task.offset, task.out)).into_iter().collect()
 }
 
 /// Adds the tasks of reading ranges of the cells of a column, each of as many cells as a chunk has.

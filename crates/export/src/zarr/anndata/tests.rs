@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Error;
 
 use super::*;
 use crate::column::boxes::{BoxedRows, Boxes};
@@ -200,6 +201,27 @@ fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> ZarrGrou
     let lengths = shape[usize::from(compressed == Compressed::Columns)];
     let starts = starts_of(longs(major), lengths);
     CompressedMatrix { compressed, shape, starts, minor: column("j", &numbers), values, banded: None }.group().unwrap()
+}
+
+#[test]
+fn matrices_with_all_cells_are_read_as_their_values() {
+    let matrix = |columns: &[i64], shape| {
+        let fixed = |values: Arc<dyn Content>| {
+            Column::fixed(Field::new("j", Datatype::Int64), vec![columns.len() as u64], values)
+        };
+        let (starts, values) = (longs(&[]), longs(&(0..columns.len() as i64).collect::<Vec<_>>()));
+        let (compressed, banded) = (Compressed::Rows, None);
+        CompressedMatrix { compressed, shape, starts, minor: fixed(longs(columns)), values: fixed(values), banded }
+    };
+    let read = |matrix: &CompressedMatrix| {
+        let mut values = vec![0; 8 * matrix.values.cells() as usize];
+        matrix.read_full(&mut values).map(|()| values)
+    };
+    let full = matrix(&[0, 1, 2, 0, 1, 2], [2, 3]);
+    assert!(full.is_full());
+    assert_eq!(read(&full).unwrap(), read_all(&*longs(&[0, 1, 2, 3, 4, 5])));
+    assert!(!matrix(&[0, 1, 2, 0, 1], [2, 3]).is_full());
+    assert!(matches!(read(&matrix(&[0, 1, 1, 0, 1, 2], [2, 3])), Err(Error::Damaged { .. })));
 }
 
 #[test]
