@@ -121,7 +121,7 @@ fn visit_sound<'a, F>(
     Ok(Some(visited))
 }
 
-/// Visits the other fields, and returns what is wrong with them, and where.
+/// Calls `visit` with the fields after the first `visited` ones, and returns the error of the malformed field.
 fn visit_others<'a>(
     bytes: &'a [u8],
     visited: usize,
@@ -134,8 +134,8 @@ fn visit_others<'a>(
     })
 }
 
-/// The heads of the fields of a record, and what was found for the name of each. Most records have the heads of the record
-/// before, which then need no parsing. Memory: a copy of those of the record with the most fields.
+/// The heads of the fields of the previous record, and what was looked up for the name of each field. Most records repeat
+/// the heads of the previous record, so no head is parsed. Memory: a copy of the heads of the record with the most fields.
 #[derive(Debug)]
 pub(super) struct FieldHeads<T>(Vec<(Vec<u8>, FieldHead, T)>);
 
@@ -179,18 +179,29 @@ impl<T: Copy> FieldHeads<T> {
             return Some(((field, *found), behind));
         }
         let head = FieldHead::at(bytes)?;
-        let (field, behind) = head.field(bytes)?;
-        let found = find(field.name);
-        let known = (bytes.get(..head.length)?.to_vec(), head, found);
-        match self.0.get_mut(number) {
-            Some(before) => *before = known,
-            None => self.0.push(known),
-        }
+        let (stored, (field, behind)) = (bytes.get(..head.length)?, head.field(bytes)?);
+        let found = match self.0.get_mut(number) {
+            Some((bytes, before, found)) => {
+                // Often only the number of values is another one.
+                if bytes.get(..before.name_length) != Some(field.name) {
+                    *found = find(field.name);
+                }
+                bytes.clear();
+                bytes.extend_from_slice(stored);
+                *before = head;
+                *found
+            }
+            None => {
+                let found = find(field.name);
+                self.0.push((stored.to_vec(), head, found));
+                found
+            }
+        };
         Some(((field, found), behind))
     }
 }
 
-/// What a field has before its values: its name, and the type and the number of the values.
+/// The head of a stored field, which comes before the values: the field's name, the type of its values, and their number.
 #[derive(Debug, Clone, Copy)]
 struct FieldHead {
     name_length: usize,
@@ -527,6 +538,25 @@ mod tests {
             proptest::collection::vec(any::<u32>(), 0..5).prop_map(FieldExample::Floats),
             proptest::collection::vec(any::<u8>(), 0..9).prop_map(FieldExample::Text),
         ]
+    }
+
+    #[test]
+    fn names_are_looked_up_where_they_change() {
+        let (mut heads, mut looked_up) = (FieldHeads::default(), Vec::new());
+        for (name, count) in [("A", 1), ("A", 1), ("A", 3), ("AB", 3), ("A", 2), ("A", 0)] {
+            let bytes = stored(&[(name, FieldExample::Integers(vec![7; count]))]);
+            let find = |name: &[u8]| {
+                looked_up.push(name.to_vec());
+                name.len()
+            };
+            let visit = |field: FieldValue<'_>, length| {
+                assert_eq!((field.name, length), (name.as_bytes(), name.len()));
+                assert_eq!(field.values.numbers().unwrap().len(), count);
+                Ok(())
+            };
+            heads.for_each_field(&bytes, find, visit).unwrap();
+        }
+        assert_eq!(looked_up, [&b"A"[..], b"AB", b"A"]);
     }
 
     proptest! {

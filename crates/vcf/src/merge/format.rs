@@ -20,7 +20,7 @@ pub(super) struct FormatFields<'l> {
     line: &'l [LineRecord<'l, 'l, 'l>],
     /// The fields, `GT` first.
     fields: Vec<FormatField<'l>>,
-    /// What was found in the records.
+    /// The values and genotypes of the line's records.
     found: &'l FormatBuffers,
     /// The number of alleles of the line.
     alleles: usize,
@@ -28,7 +28,7 @@ pub(super) struct FormatFields<'l> {
     ploidy: usize,
 }
 
-/// What is found in the records of a line, in lists that several lines share.
+/// The values and genotypes of the records of one line. The lists are reused for the next line.
 #[derive(Default)]
 pub(super) struct FormatBuffers {
     /// The number of the field of each value of the records.
@@ -48,7 +48,7 @@ struct FormatField<'a> {
     kind: FormatKind,
 }
 
-/// What determines the texts of a field in FORMAT and in the columns of samples without a record.
+/// The properties of a field on which two texts depend: FORMAT, and the columns of samples without a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FormatKind {
     number: usize,
