@@ -9,6 +9,8 @@ pub mod compose;
 #[doc(hidden)]
 pub mod element;
 #[doc(hidden)]
+pub mod grid;
+#[doc(hidden)]
 pub mod masked;
 #[doc(hidden)]
 pub mod offsets;
