@@ -112,50 +112,127 @@ def check_calendar(calendar):
 
 
 # Sparse arrays whose dimensions are the coordinates, and the variables in each.
-POINTS = {"array0": ["orog"], "array1": ["t", "p"]}
+POINTS = {"array1": ["orog"], "array3": ["t", "p"]}
 
 
-def points_group(folder):
-    """Writes a group as TileDB-CF does with `coords_to_dims`."""
-    tiledb.group_create(folder)
-    known = {name: (dimensions, values, attributes) for name, dimensions, values, attributes, _ in VARIABLES}
+def points_of(member, names, cells, folder, members):
+    """Writes a sparse array as TileDB-CF does with `coords_to_dims`. `cells` selects the cells that it has, in a grid."""
+    known = {name: (dimensions, values, attributes, missing) for name, dimensions, values, attributes, missing in VARIABLES}
+    along = known[names[0]][0]
+    coordinates = [known[name][1] for name in along]
+    dimensions = []
+    for name, values in zip(along, coordinates):
+        most = np.finfo(values.dtype).max
+        dimensions.append(tiledb.Dim(name, (-most, most), dtype=values.dtype))
+    attributes = [tiledb.Attr(name, dtype=known[name][1].dtype, fill=known[name][3]) for name in names]
+    schema = tiledb.ArraySchema(tiledb.Domain(*dimensions), attributes, sparse=True)
+    tiledb.Array.create(f"{folder}/{member}", schema)
+    grid = [one[cells(one)] for one in np.meshgrid(*coordinates, indexing="ij")]
+    with tiledb.open(f"{folder}/{member}", "w") as array:
+        array[tuple(grid)] = {name: known[name][1][cells(known[name][1])] for name in names}
+        for kind, described in ("dim", along), ("attr", names):
+            for name in described:
+                for key, value in known[name][2].items():
+                    array.meta[f"__tiledb_{kind}.{name}.{key}"] = value
+    members.add(member, name=member, relative=True)
+
+
+def every_cell(values):
+    return np.ones(values.shape, bool)
+
+
+def not_every_fifth(values):
+    """Cells of a grid without every fifth, but some of each line and column."""
+    return np.arange(values.size).reshape(values.shape) % 5 != 0
+
+
+def points_group(folder, cells):
+    """Writes a group as TileDB-CF does with `coords_to_dims`: variables along coordinates are points."""
+    group(folder, {"array0": ["crs"], "array2": ["height", "count"]}, ".data", 10_000)
     with tiledb.Group(folder, "w") as members:
         for member, names in POINTS.items():
-            coordinates = [known[name][1] for name in known[names[0]][0]]
-            dimensions = []
-            for name, values in zip(known[names[0]][0], coordinates):
-                most = np.finfo(values.dtype).max
-                dimensions.append(tiledb.Dim(name, (-most, most), dtype=values.dtype))
-            attributes = [tiledb.Attr(name, dtype=known[name][1].dtype) for name in names]
-            schema = tiledb.ArraySchema(tiledb.Domain(*dimensions), attributes, sparse=True)
-            tiledb.Array.create(f"{folder}/{member}", schema)
-            cells = [one.ravel() for one in np.meshgrid(*coordinates, indexing="ij")]
-            with tiledb.open(f"{folder}/{member}", "w") as array:
-                array[tuple(cells)] = {name: known[name][1].ravel() for name in names}
-                for kind, described in ("dim", known[names[0]][0]), ("attr", names):
-                    for name in described:
-                        for key, value in known[name][2].items():
-                            array.meta[f"__tiledb_{kind}.{name}.{key}"] = value
-            members.add(member, name=member, relative=True)
+            points_of(member, names, cells, folder, members)
 
 
-def check_points(folder):
-    """Checks the grids that xarray makes of points."""
+def scattered_group(folder):
+    """Writes points that lie on no grid."""
+    tiledb.group_create(folder)
+    dimensions = (tiledb.Dim(name, (-1e9, 1e9), dtype="f8") for name in ("lat", "lon"))
+    schema = tiledb.ArraySchema(tiledb.Domain(*dimensions), [tiledb.Attr("t", dtype="f4")], sparse=True)
+    tiledb.Array.create(f"{folder}/stations", schema)
+    with tiledb.open(f"{folder}/stations", "w") as array:
+        places = np.arange(2000.0)
+        array[places, places] = np.arange(2000, dtype="f4")
+        array.meta["__tiledb_attr.t.units"] = "K"
+    with tiledb.Group(folder, "w") as members:
+        members.add("stations", name="stations", relative=True)
+
+
+def check_scattered(folder):
+    """Checks that points on no grid are only points."""
     import os
 
     import xarray
 
+    assert not {"netcdf", "zarr"} & set(os.listdir(folder))
+    try:
+        open(f"{folder}/netcdf/group.nc").close()
+        raise AssertionError("points on no grid became one")
+    except OSError:
+        with open(f"{folder}/.tilefs/errors.txt") as errors:
+            assert "2000 points lie on no grid: it would have 2000 x 2000 cells" in errors.read()
+    points = xarray.open_zarr(f"{folder}/zarr/stations").load()
+    assert (points["t"].values == np.arange(2000)).all() and points["t"].attrs["units"] == "K"
+
+
+def check_points(folder):
+    """Checks the grids that variables become whose points have the coordinates of a dataset."""
+    import os
+
+    import xarray
+
+    for decode in True, False:
+        wanted = xarray.open_dataset("original.nc", decode_cf=decode)
+        for file in "netcdf/group.nc", "netcdf4/group.nc":
+            xarray.testing.assert_identical(xarray.open_dataset(f"{folder}/{file}", decode_cf=decode), wanted)
+        xarray.testing.assert_identical(xarray.open_zarr(f"{folder}/zarr", decode_cf=decode).load(), wanted)
+    # Nothing is read for a listing.
+    assert not {"netcdf", "zarr"} & set(os.listdir(folder))
     wanted = xarray.open_dataset("original.nc")
-    for member, names in POINTS.items():
-        points = xarray.open_dataset(f"{folder}/{member}/netcdf/array.nc")
-        grid = points.set_index(cells=list(wanted[names[0]].dims)).unstack("cells")
-        for name in names:
-            xarray.testing.assert_identical(grid[name], wanted[name].drop_vars("crs", errors="ignore"))
-    assert not {"netcdf", "slice"} & set(os.listdir(folder))
+    for selection, part in [
+        ("time=2023-01", {"time": slice("2023-01", "2023-01")}),
+        ("lat=-30..60,lon=90..200", {"lat": slice(-30, 60), "lon": slice(90, 200)}),
+    ]:
+        for found in (
+            xarray.open_dataset(f"{folder}/slice/{selection}/netcdf/group.nc"),
+            xarray.open_zarr(f"{folder}/slice/{selection}/zarr").load(),
+        ):
+            xarray.testing.assert_identical(found, wanted.sel(part))
+
+
+def check_holes(folder):
+    """Checks variables some of whose cells have no point."""
+    import xarray
+
+    wanted = xarray.open_dataset("original.nc")
+    for found in (
+        xarray.open_dataset(f"{folder}/netcdf/group.nc"),
+        xarray.open_dataset(f"{folder}/netcdf4/group.nc"),
+        xarray.open_zarr(f"{folder}/zarr").load(),
+    ):
+        for name in "t", "p", "orog":
+            values = wanted[name].where(not_every_fifth(wanted[name].values))
+            xarray.testing.assert_equal(found[name], values.astype(found[name].dtype))
+    # Points of one array, without the group.
+    points = xarray.open_dataset(f"{folder}/array3/netcdf/array.nc")
+    grid = points.set_index(cells=["time", "lat", "lon"]).unstack("cells")
+    xarray.testing.assert_equal(grid["t"], found["t"].drop_vars("crs", errors="ignore"))
 
 
 def make():
-    points_group("points")
+    points_group("points", every_cell)
+    points_group("holes", not_every_fifth)
+    scattered_group("scattered")
     for calendar in CALENDARS:
         calendar_group(calendar)
     together = {"array0": ["crs"], "array1": ["lat"], "array2": ["orog"], "array3": ["lon"], "array4": ["height", "count"]}
@@ -168,7 +245,7 @@ def make():
         for name, end in ("a", 9), ("b", 99):
             tiledb.from_numpy(f"other/{name}", np.arange(end))
             members.add(name, name=name, relative=True)
-    print("collected each xarray other points", *(f"in_{calendar}" for calendar in CALENDARS))
+    print("collected each xarray other points holes scattered", *(f"in_{calendar}" for calendar in CALENDARS))
 
 
 def check_files(folder):
@@ -253,6 +330,8 @@ def check():
         check_files(f"mnt_{name}")
         check_parts(f"mnt_{name}")
     check_points("mnt_points")
+    check_holes("mnt_holes")
+    check_scattered("mnt_scattered")
     for calendar in CALENDARS:
         check_calendar(calendar)
     assert {"netcdf", "zarr"} <= set(os.listdir("mnt_each")) and "netcdf4" not in os.listdir("mnt_each")

@@ -3,6 +3,7 @@
 
 pub mod axis_summary;
 pub mod dense;
+pub mod grid;
 pub(crate) mod label_search;
 pub mod matrix;
 pub mod sparse;
@@ -54,6 +55,11 @@ pub const MAX_PART_ROWS: u64 = 1 << 20;
 /// them.
 pub trait Subarray: Send + Sync {
     fn array(&self) -> &Arc<OpenedArray>;
+
+    /// Returns whether the cells are rows, and not places along several axes.
+    fn are_rows(&self) -> bool {
+        self.array().schema().is_sparse()
+    }
 
     /// Returns the number of cells along each axis (dense) or the number of rows (sparse).
     ///

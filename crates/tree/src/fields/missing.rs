@@ -35,7 +35,7 @@ pub fn describe(fields: &FieldFolder, id: FieldId, field: &mut Field) -> Result<
 /// Returns the fill value, if it marks missing data.
 fn no_data(fields: &FieldFolder, attribute: usize, field: &mut Field) -> Result<Option<Vec<u8>>> {
     let Some(fill) = field.fill_of_one_value().map(<[u8]>::to_vec) else { return Ok(None) };
-    if fields.schema().is_sparse() || field.datatype == Datatype::Bool {
+    if fields.subarray.are_rows() || field.datatype == Datatype::Bool {
         return Ok(None);
     }
     if !is_default(field.datatype, &fill) {

@@ -17,13 +17,16 @@ pub const NETCDF: &str = "netcdf";
 pub const NETCDF4: &str = "netcdf4";
 pub const HDF5: &str = "hdf5";
 
+/// Makes the dataset of files, when one of them is needed.
+pub type MakeDataset = Arc<dyn Fn() -> Result<Arc<GroupDataset>> + Send + Sync>;
+
 /// Returns the folder `name` with the file of all variables in one format.
-pub fn file_folder(dataset: &Arc<GroupDataset>, name: &str, modified: SystemTime) -> FixedFolder {
-    let (mut folder, dataset) = (FixedFolder::new(modified), dataset.clone());
+pub fn file_folder(dataset: MakeDataset, name: &str, modified: SystemTime) -> FixedFolder {
+    let mut folder = FixedFolder::new(modified);
     match name {
-        NETCDF => folder.add_file("group.nc", LazyFile::new(modified, move || dataset.netcdf())),
-        NETCDF4 => folder.add_file("group.nc", LazyFile::new(modified, move || dataset.hdf5(Form::NetCdf4))),
-        _ => folder.add_file("group.h5", LazyFile::new(modified, move || dataset.hdf5(Form::Plain))),
+        NETCDF => folder.add_file("group.nc", LazyFile::new(modified, move || dataset()?.netcdf())),
+        NETCDF4 => folder.add_file("group.nc", LazyFile::new(modified, move || dataset()?.hdf5(Form::NetCdf4))),
+        _ => folder.add_file("group.h5", LazyFile::new(modified, move || dataset()?.hdf5(Form::Plain))),
     }
     folder
 }
@@ -35,7 +38,9 @@ pub fn file_folder(dataset: &Arc<GroupDataset>, name: &str, modified: SystemTime
 pub fn files(dataset: &Arc<GroupDataset>, modified: SystemTime) -> Result<FixedFolder> {
     let mut folder = FixedFolder::new(modified);
     for name in [NETCDF, NETCDF4, HDF5] {
-        folder.add(name, Node::Folder(Arc::new(file_folder(dataset, name, modified))));
+        let dataset = dataset.clone();
+        let files = file_folder(Arc::new(move || Ok(dataset.clone())), name, modified);
+        folder.add(name, Node::Folder(Arc::new(files)));
     }
     let zarr = group_folder(&Arc::new(dataset.zarr()?), ZarrVersion::Third, modified);
     folder.add(ZARR, Node::Folder(Arc::new(zarr)));

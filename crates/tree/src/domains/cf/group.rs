@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use tilefs_export::zarr::ZarrVersion;
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
 
-use crate::domains::cf::GroupDataset;
-use crate::domains::cf::files::{HDF5, NETCDF, NETCDF4, file_folder};
+use crate::domains::cf::files::{HDF5, MakeDataset, NETCDF, NETCDF4, file_folder};
+use crate::domains::cf::members::DatasetMembers;
 use crate::domains::cf::slices::{SLICE, dataset_slices};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
+use crate::node::lazy::LazyFolder;
 use crate::node::{Folder, Node};
 use crate::views::zarr::{ZARR, ZARR_VIEW, group_folder};
 
@@ -21,7 +22,7 @@ const MAX_OPENED: usize = 64;
 pub const DOMAIN: Domain = Domain {
     groups: "Groups that TileDB-CF wrote",
     group_views: &VIEWS,
-    of_group: Some(|group| Box::new(CfGroup { shown: group, dataset: SingleFlight::new() })),
+    of_group: Some(|group| Box::new(CfGroup { shown: group, members: SingleFlight::new() })),
     ..Domain::NONE
 };
 
@@ -57,15 +58,15 @@ const VIEWS: [GroupView; 5] = [
 /// A group that may be one dataset. Memory: the arrays of the dataset.
 struct CfGroup {
     shown: ShownGroup,
-    /// The dataset, once determined.
-    dataset: SingleFlight<Option<Arc<GroupDataset>>>,
+    /// The members of the dataset, once determined.
+    members: SingleFlight<Option<Arc<DatasetMembers>>>,
 }
 
 impl CfGroup {
-    fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
-        self.dataset.get_or_pass(|| {
-            let (dataset, lasts) = GroupDataset::of(&self.shown.group, self.shown.modified)?;
-            Ok((dataset.map(Arc::new), lasts))
+    fn members(&self) -> Result<Option<Arc<DatasetMembers>>> {
+        self.members.get_or_pass(|| {
+            let (members, lasts) = DatasetMembers::of(&self.shown.group, self.shown.modified)?;
+            Ok((members.map(Arc::new), lasts))
         })
     }
 }
@@ -75,10 +76,11 @@ impl GroupDomain for CfGroup {
         if ![NETCDF, NETCDF4, HDF5, SLICE].contains(&name) {
             return Ok(None);
         }
-        let (Some(dataset), modified) = (self.dataset()?, self.shown.modified) else { return Ok(None) };
+        let (Some(members), modified) = (self.members()?, self.shown.modified) else { return Ok(None) };
+        let dataset: MakeDataset = Arc::new(move || members.dataset());
         Ok(Some(Node::Folder(match name {
             SLICE => Arc::new(dataset_slices(dataset, modified)),
-            _ => Arc::new(file_folder(&dataset, name, modified)),
+            _ => Arc::new(file_folder(dataset, name, modified)),
         })))
     }
 
@@ -86,38 +88,43 @@ impl GroupDomain for CfGroup {
         if self.shown.group.members().is_ok_and(|members| members.len() > MAX_OPENED) {
             return Ok(Vec::new());
         }
-        // The folders of damaged members report the errors.
-        let is_dataset = matches!(self.dataset(), Ok(Some(_)));
+        // The folders of damaged members report the errors. Whether points lie on a grid is known only once all of their
+        // coordinates were read, which no listing does.
+        let is_dataset = matches!(self.members(), Ok(Some(members)) if !members.have_points());
         let all = self.shown.options.shown.are_all().then_some([NETCDF4, HDF5]);
         let zarr = (!ZARR_VIEW.facts.is_shown(&self.shown.options.shown)).then_some(ZARR);
         Ok([NETCDF].into_iter().chain(zarr).chain(all.into_iter().flatten()).filter(|_| is_dataset).collect())
     }
 
     fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
-        match self.dataset() {
+        match self.members() {
             Ok(Some(_)) => views.add(&VIEWS),
-            _ if self.dataset.get().is_none() => views.may_change(),
+            _ if self.members.get().is_none() => views.may_change(),
             _ => {}
         }
         Ok(())
     }
 
-    fn zarr(&self, version: ZarrVersion, _plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
-        let folder = match self.dataset()? {
-            Some(dataset) => {
-                let folder = group_folder(&Arc::new(dataset.zarr()?), version, self.shown.modified);
-                Some(Arc::new(folder) as Arc<dyn Folder>)
-            }
-            None => None,
-        };
-        Ok((folder, self.dataset.get().is_some()))
+    fn zarr(&self, version: ZarrVersion, plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {
+        let folder = self.members()?.map(|members| {
+            let (plain, modified) = (plain.clone(), self.shown.modified);
+            let folder = move || -> Result<Arc<dyn Folder>> {
+                match members.dataset() {
+                    Ok(dataset) => Ok(Arc::new(group_folder(&Arc::new(dataset.zarr()?), version, modified))),
+                    Err(Error::Unsupported { what, .. }) => Ok(plain(Some(what))),
+                    Err(error) => Err(error),
+                }
+            };
+            Arc::new(LazyFolder::of_any(modified, folder)) as Arc<dyn Folder>
+        });
+        Ok((folder, self.members.get().is_some()))
     }
 
     fn describe_uses(&self, uses: &mut GroupUses, may_open: bool) -> Result<()> {
         if !may_open {
             return Ok(());
         }
-        match self.dataset() {
+        match self.members() {
             Ok(Some(_)) => {
                 uses.views += &format!(
                     "All of it as the dataset that TileDB-CF wrote, for xarray, ncdump and NCO:\n\
@@ -125,7 +132,7 @@ impl GroupDomain for CfGroup {
                      \x20   python3 -c 'import xarray; print(xarray.open_zarr(\"zarr\"))'\n"
                 );
             }
-            Ok(None) => uses.lasts &= self.dataset.get().is_some(),
+            Ok(None) => uses.lasts &= self.members.get().is_some(),
             // The next attempt may find one.
             Err(_) => uses.lasts = false,
         }

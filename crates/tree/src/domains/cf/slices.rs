@@ -5,8 +5,7 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Error;
 
-use crate::domains::cf::GroupDataset;
-use crate::domains::cf::files::files;
+use crate::domains::cf::files::{MakeDataset, files};
 use crate::node::Node;
 use crate::node::named::NamedFolder;
 
@@ -14,8 +13,8 @@ use crate::node::named::NamedFolder;
 pub const SLICE: &str = "slice";
 
 /// Returns `slice/`: its folders are found by name, and never listed.
-pub fn dataset_slices(dataset: Arc<GroupDataset>, modified: SystemTime) -> NamedFolder {
-    NamedFolder::new(modified, move |name| match dataset.select(name) {
+pub fn dataset_slices(dataset: MakeDataset, modified: SystemTime) -> NamedFolder {
+    NamedFolder::new(modified, move |name| match dataset()?.select(name) {
         Ok(part) => Ok(Ok(Node::Folder(Arc::new(files(&Arc::new(part), modified)?)))),
         Err(error @ Error::Usage { .. }) => Ok(Err(Some(error.to_string()))),
         Err(error) => Err(error),
