@@ -2,6 +2,7 @@
 //! arrays say.
 
 mod calendars;
+mod copies;
 mod corpus;
 mod described;
 mod extremes;

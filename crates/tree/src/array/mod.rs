@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::array::dense::Selection;
 use tilefs_reader::group::OpenedGroup;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
 
@@ -32,6 +31,7 @@ use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::node::Node;
 use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::listing::Listing;
 use crate::node::names::FileNames;
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
@@ -285,8 +285,7 @@ fn fields_folder(
         domains::add_to_array(&mut builder, fields.subarray.array(), fields.modified)?;
     }
     views::add_to(&mut builder, fields, is_slice);
-    let array = fields.subarray.array();
-    add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
+    add_described(&mut builder, fields);
     explanations.set_files(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
@@ -294,16 +293,12 @@ fn fields_folder(
 }
 
 /// Adds the files that describe an array: metadata, enumerations, labels of the part shown.
-fn add_described(
-    builder: &mut FolderBuilder,
-    array: &Arc<OpenedArray>,
-    selection: Option<&Selection>,
-    modified: SystemTime,
-) {
+fn add_described(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    let (array, modified) = (fields.subarray.array(), fields.modified);
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
     add_labels(builder, array, modified);
-    labels::add_to(&mut builder.folder, array, selection, modified, array_folder);
+    labels::add_to(&mut builder.folder, fields, array_folder);
 }
 
 /// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
@@ -315,7 +310,7 @@ fn add_labels(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: S
     // The stored order has no meaning.
     names.sort_unstable();
     let mut files = FileNames::new(&[]);
-    builder.add_folder("enums", true, |enums| {
+    builder.add_folder("enums", Listing::Always, |enums| {
         for name in names {
             let (array, name) = (array.clone(), name.to_owned());
             let file = files.give(&name, &[".txt"]);

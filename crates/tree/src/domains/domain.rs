@@ -79,12 +79,10 @@ pub trait GroupDomain: Send + Sync {
     /// Fails if what determines the view cannot be read.
     fn view(&self, name: &str) -> Result<Option<Node>>;
 
-    /// Returns the names of the views that listings show, as far as the options want them.
-    ///
-    /// # Errors
-    /// As for [`GroupDomain::view`].
-    fn listed(&self) -> Result<Vec<&'static str>> {
-        Ok(Vec::new())
+    /// Returns the names of the views that listings show, as far as the options want them, and whether the result is
+    /// final. One of them at least holds the values of the members, whose folders report damage.
+    fn listed(&self) -> (Vec<&'static str>, bool) {
+        (Vec::new(), true)
     }
 
     /// Returns `zarr/` or `zarr2/` in the form of the domain, and whether the result is final.

@@ -155,15 +155,10 @@ impl FieldFolder {
             return Listing::Always;
         }
         let subarray = self.subarray.clone();
-        Listing::If(Arc::new(move || {
+        Listing::if_quick(move || {
             // The file itself reports the damage.
             subarray.row_count().map_or(true, |rows| sizing.is_listed(rows.most(), rows.exact().is_some()))
-        }))
-    }
-
-    /// Like [`FieldFolder::listing`], for a file that is listed only if its view is shown.
-    pub fn listing_if(&self, is_shown: bool, sizing: Sizing) -> Listing {
-        if is_shown { self.listing(sizing) } else { Listing::Never }
+        })
     }
 
     /// Like [`FieldFolder::listing`], for a file of the stored values of one field.

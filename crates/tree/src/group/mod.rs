@@ -3,6 +3,7 @@
 //! Members are opened when something in them is needed. Missing members are not listed; `.group/members.tsv` gives the
 //! reasons.
 
+mod listed_views;
 pub mod outline;
 pub mod texts;
 
@@ -26,6 +27,7 @@ use crate::array::{array_folder, folder_of};
 use crate::domains::{self, GroupDomain, PlainZarr, ShownGroup};
 use crate::fields::meta;
 use crate::fields::xattrs;
+use crate::group::listed_views::{ListedViews, listed_views};
 use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
 use crate::node::ExtendedAttributes;
 use crate::node::lazy::{FixedFolder, LazyFile};
@@ -57,6 +59,9 @@ pub struct GroupFolder {
     zarr: [SingleFlight<Arc<dyn Folder>>; 2],
     /// The additions of domains.
     domains: Arc<[Box<dyn GroupDomain>]>,
+    listed: Arc<ListedViews>,
+    /// The options of members.
+    below: Arc<TreeOptions>,
 }
 
 impl GroupFolder {
@@ -80,7 +85,9 @@ impl GroupFolder {
         };
         let shown = ShownGroup { group: group.clone(), options: options.clone(), modified, members: Arc::new(folder) };
         let domains = domains::of_group(&shown);
-        GroupFolder { group, options, last_commit, modified, members, kept, zarr, domains }
+        let listed = Arc::new(ListedViews::new(options.shown.clone(), group.clone(), domains.clone()));
+        let below = options_below(&options, &listed);
+        GroupFolder { group, options, last_commit, modified, members, kept, zarr, domains, listed, below }
     }
 
     /// Returns the same group as of another window, after the arrays in `changed` have changed. All other open members
@@ -89,7 +96,10 @@ impl GroupFolder {
     /// # Errors
     /// As for [`GroupFolder::new`].
     pub fn refreshed(&self, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Self> {
-        let folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
+        let mut folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
+        // Members that stay open ask the same as before what the group lists.
+        self.listed.replace(folder.group.clone(), folder.domains.clone());
+        (folder.listed, folder.below) = (self.listed.clone(), self.below.clone());
         // Copied, because members of the group are looked up while groups among them are listed.
         for (name, member) in self.kept.all() {
             if let Some(member) = member.refreshed(&folder.group, changed, window)? {
@@ -128,7 +138,7 @@ impl GroupFolder {
         let folder = Arc::new(MemberFolder {
             path: path.clone(),
             group: self.group.clone(),
-            options: self.options.clone(),
+            options: self.below.clone(),
             group_modified: self.modified,
             opened: OnceLock::new(),
         });
@@ -225,11 +235,7 @@ impl Folder for GroupFolder {
         let members = self.members()?;
         let names = members.names.iter().flatten().map(String::as_str);
         let zarr = ZARR_VIEW.facts.is_shown(&self.options.shown).then_some(ZARR);
-        let mut views = Vec::new();
-        for domain in &*self.domains {
-            // A member of that name hides the view.
-            views.extend(domain.listed()?.into_iter().filter(|view| names.clone().all(|member| member != *view)));
-        }
+        let (views, _) = listed_views(&self.domains, &members);
         let folders = [ABOUT].into_iter().chain(zarr).chain(views).chain(names);
         Ok([Entry::file(README)].into_iter().chain(folders.map(Entry::folder)).collect())
     }
@@ -257,6 +263,11 @@ impl Folder for GroupFolder {
     fn source(&self) -> Option<u64> {
         Some(source_of(self.group.path()))
     }
+}
+
+/// Returns the options of what is below a group.
+fn options_below(options: &TreeOptions, listed: &Arc<ListedViews>) -> Arc<TreeOptions> {
+    Arc::new(TreeOptions { shown: options.shown.clone().below(listed.clone()), ..options.clone() })
 }
 
 /// A member of a group. It is opened when something in it is needed, so `ls` of a group opens none, except those by which

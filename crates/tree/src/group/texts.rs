@@ -12,6 +12,7 @@ use tilefs_select::time::{extended, future_commits};
 use crate::domains::group_view::{ABOUT_GROUP, DescribedViews, line_of};
 use crate::domains::{GroupDomain, GroupFiles, GroupUses};
 use crate::fields::meta;
+use crate::group::listed_views::listed_views;
 use crate::node::names::escape;
 use crate::node::quoting::{heading, in_line, list_of_folders};
 use crate::objects::members::NamedMembers;
@@ -174,5 +175,20 @@ pub fn readme(group: &OpenedGroup, domains: &[Box<dyn GroupDomain>]) -> Result<(
                  \x20   ls .history\n";
     }
     text += &uses.views;
-    Ok((text, uses.lasts))
+    let (views, are_final) = listed_views(domains, &members);
+    text += &copies(&views);
+    Ok((text, uses.lasts && are_final))
+}
+
+/// Returns what recursive commands read of a group that lists these views.
+fn copies(views: &[&str]) -> String {
+    let Some(first) = views.first() else { return String::new() };
+    let folders: Vec<String> = views.iter().map(|view| format!("{view}/")).collect();
+    format!(
+        "\nBefore copying\n--------------\n\
+         cp -r, find -exec and grep -r on this folder read the values in {}, and in the files that the arrays\n\
+         list, which are the raw ones; their other files open by name, and --show lists them. For one of these:\n\
+         \x20   cp -r {first} DESTINATION\n",
+        folders.join(", in "),
+    )
 }

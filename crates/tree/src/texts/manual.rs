@@ -38,6 +38,7 @@ fn of_array(view: &ViewFacts) -> String {
     let paths: Vec<String> = view.files.iter().map(|file| escaped(&format!("{folder}{file}"))).collect();
     let shown = match view.shown {
         Shown::Always => String::new(),
+        Shown::Alone(word) => format!("; in some groups, listed with --show {word}"),
         Shown::With(word) => format!("; listed with --show {word}"),
         Shown::WithAll => "; listed with --show all".to_owned(),
         Shown::Never => "; never listed".to_owned(),

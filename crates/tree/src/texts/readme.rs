@@ -403,7 +403,7 @@ data.i64.hdr: ENVI has no dates
             field: field.map(Into::into),
             bytes: None,
             listing: Listing::Never,
-            is_folder_listed: true,
+            listing_of_folder: Listing::Always,
         };
         let more = [
             unlisted("arrow/cells.arrow", &arrow::ARROW.facts, None),

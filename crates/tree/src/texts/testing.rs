@@ -44,7 +44,7 @@ fn file(path: &str, view: &'static ViewFacts, field: Option<&str>, bytes: Option
         field: field.map(Into::into),
         bytes,
         listing: Listing::Always,
-        is_folder_listed: true,
+        listing_of_folder: Listing::Always,
     }
 }
 

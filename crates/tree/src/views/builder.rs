@@ -39,7 +39,7 @@ struct FolderPlace {
     /// The path of the folder, with a final slash, from the folder that is described; empty for this folder itself.
     prefix: String,
     /// Whether `ls` shows the folder.
-    is_listed: bool,
+    listing: Listing,
     /// Optional views that are listed.
     shown: ShownViews,
 }
@@ -104,7 +104,7 @@ impl FolderPlace {
     /// Returns what is known of a file in the folder, which may be one of a field.
     fn facts(&self, file: DeclaredFile, field: Option<Arc<str>>) -> FileFacts {
         let DeclaredFile { name, view, bytes, listing } = file;
-        FileFacts { path: self.path(name), view, field, bytes, listing, is_folder_listed: self.is_listed }
+        FileFacts { path: self.path(name), view, field, bytes, listing, listing_of_folder: self.listing.clone() }
     }
 }
 
@@ -126,7 +126,7 @@ impl FileNote {
 
 impl FolderBuilder {
     pub fn new(modified: SystemTime) -> Self {
-        Self::at(FolderPlace { modified, prefix: String::new(), is_listed: true, shown: ShownViews::NONE })
+        Self::at(FolderPlace { modified, prefix: String::new(), listing: Listing::Always, shown: ShownViews::NONE })
     }
 
     /// Creates a builder of some of the files in a folder.
@@ -147,7 +147,7 @@ impl FolderBuilder {
 
     /// Adds a file that is unlisted unless its view is shown.
     pub fn add_unlisted(&mut self, name: impl Into<String>, view: &'static ViewFacts, file: LazyFile) {
-        let listing = if view.is_shown(&self.place.shown) { Listing::Always } else { Listing::Never };
+        let listing = view.listing(&self.place.shown);
         self.add_with(name, view, file, listing);
     }
 
@@ -187,10 +187,10 @@ impl FolderBuilder {
     }
 
     /// Adds a folder of files, unless it would be empty. The reason why it is empty is then that of its first file.
-    pub fn add_folder(&mut self, name: &str, listed: bool, build: impl FnOnce(&mut FolderBuilder)) {
+    pub fn add_folder(&mut self, name: &str, listing: Listing, build: impl FnOnce(&mut FolderBuilder)) {
         let mut inner = FolderBuilder::at(FolderPlace {
             prefix: format!("{}{name}/", self.place.prefix),
-            is_listed: self.place.is_listed && listed,
+            listing: self.place.listing.clone().and(listing.clone()),
             ..self.place.clone()
         });
         build(&mut inner);
@@ -198,26 +198,24 @@ impl FolderBuilder {
             if let Some((path, reason)) = inner.notes.iter().find_map(FileNote::first_reason) {
                 self.folder.explain_absence(name, &format!("{path}: {reason}"));
             }
-        } else if listed {
-            self.folder.add_folder(name, inner.folder);
         } else {
-            self.folder.add_unlisted(name, Node::Folder(Arc::new(inner.folder)));
+            self.folder.add_with(name, Node::Folder(Arc::new(inner.folder)), listing);
         }
         self.notes.append(&mut inner.notes);
     }
 
     /// Adds a folder that is unlisted unless its view is shown, and that is one entry in the list: its file `main`.
     pub fn add_unlisted_whole(&mut self, name: &str, main: &str, view: &'static ViewFacts, folder: Arc<dyn Folder>) {
-        let listing = if view.is_shown(&self.place.shown) { Listing::Always } else { Listing::Never };
+        let listing = view.listing(&self.place.shown);
         let declared = DeclaredFile { name: format!("{name}/{main}"), view, bytes: None, listing: listing.clone() };
         self.notes.push(FileNote::File(self.place.facts(declared, None)));
         self.folder.add_with(name, Node::Folder(folder), listing);
     }
 
-    /// Adds a folder of the parts of a table. It is listed if there are several parts, but not very many. The parts are
-    /// not in the list of files, because the whole table is.
-    pub fn add_parts(&mut self, name: &str, parts: PartsFolder) {
-        let listing = parts.listing();
+    /// Adds a folder of the parts of a table. It is listed where the table is, if there are several parts, but not very
+    /// many. The parts are not in the list of files, because the whole table is.
+    pub fn add_parts(&mut self, name: &str, parts: PartsFolder, listing_of_table: Listing) {
+        let listing = listing_of_table.and(parts.listing());
         self.folder.add_with(name, Node::Folder(Arc::new(parts)), listing);
     }
 
@@ -324,7 +322,7 @@ impl<'a> FilesOfField<'a> {
         view: &'static ViewFacts,
         make: impl FnOnce(&FieldFolder, FieldId) -> LazyFile,
     ) {
-        let listing = if view.is_shown(&self.fields.shown) { Listing::Always } else { Listing::Never };
+        let listing = view.listing(&self.fields.shown);
         self.add_with(DeclaredFile { name, view, bytes: None, listing }, make);
     }
 

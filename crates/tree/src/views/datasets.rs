@@ -22,6 +22,7 @@ pub static NETCDF: View = View {
         lacks: "axes of length 0, and text of any length other than padded or end to end",
         job: Some(ReadmeTask::new(9, "Everything in one file: xarray, NCO, ncview")),
         holds_values: true,
+        shown: Shown::Alone("netcdf"),
         ..ViewFacts::PLAIN
     },
     add: Add::OfArray(add_netcdf),
@@ -71,7 +72,8 @@ fn add_netcdf(builder: &mut FolderBuilder, fields: &FieldFolder) {
         return builder.leave_out("array.nc", "netCDF classic has no axis of length 0");
     }
     let file = fields.file(|fields| Ok(netcdf(&columns_of_all(fields, Texts::Measured)?)?.file.content));
-    builder.add_with("array.nc", &NETCDF.facts, file, fields.listing_of_all());
+    let listing = NETCDF.facts.listing(&fields.shown).and(fields.listing_of_all());
+    builder.add_with("array.nc", &NETCDF.facts, file, listing);
 }
 
 fn add_hdf5(builder: &mut FolderBuilder, fields: &FieldFolder, view: &'static ViewFacts, form: Form) {

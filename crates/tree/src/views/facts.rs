@@ -3,6 +3,7 @@
 
 use std::{fmt, ptr};
 
+use crate::node::listing::Listing;
 use crate::node::shown::ShownViews;
 
 /// The media type of bytes that no browser shows or runs.
@@ -44,6 +45,8 @@ pub struct ReadmeTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Always,
+    /// Unless a group around the array lists a view of the same values; then with this word of `--show`.
+    Alone(&'static str),
     /// With this word of `--show`.
     With(&'static str),
     /// Only with all views.
@@ -76,13 +79,23 @@ impl ViewFacts {
     };
 
     /// Returns whether `ls` shows the view's files because of a set.
-    pub fn is_shown(&self, shown: &ShownViews) -> bool {
-        match self.shown {
+    pub fn listing(&self, shown: &ShownViews) -> Listing {
+        let has_word = match self.shown {
             Shown::Always => true,
-            Shown::With(word) => shown.has(word),
+            Shown::Alone(word) | Shown::With(word) => shown.has(word),
             Shown::WithAll => shown.are_all(),
             Shown::Never => false,
+        };
+        match self.shown {
+            _ if has_word => Listing::Always,
+            Shown::Alone(_) => shown.unless_group_lists_values(),
+            _ => Listing::Never,
         }
+    }
+
+    /// Returns whether `ls` shows the view's files now because of a set.
+    pub fn is_shown(&self, shown: &ShownViews) -> bool {
+        self.listing(shown).is_listed()
     }
 }
 

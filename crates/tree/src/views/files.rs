@@ -19,18 +19,18 @@ pub struct FileFacts {
     /// Whether `ls` shows it in its folder.
     pub listing: Listing,
     /// Whether `ls` shows its folder.
-    pub is_folder_listed: bool,
+    pub listing_of_folder: Listing,
 }
 
 impl FileFacts {
     /// Returns whether `ls` shows it.
     pub fn is_listed(&self) -> bool {
-        self.is_folder_listed && self.listing.is_listed()
+        self.listing_of_folder.is_listed() && self.listing.is_listed()
     }
 
     /// Returns whether opening it may take a pass over very many cells.
     pub fn is_slow(&self) -> bool {
-        matches!(self.listing, Listing::If(_)) && !self.listing.is_listed()
+        self.listing.is_slow()
     }
 }
 

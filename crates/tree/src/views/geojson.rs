@@ -36,7 +36,7 @@ pub static GEOJSON: View = View {
     fits: |fields| if may_have_geometries(fields) { Ok(()) } else { Err("it has no geometries".to_owned()) },
     add: Add::OfArray(|builder, fields| {
         if may_have_geometries(fields) {
-            let listing = fields.listing_if(GEOJSON.facts.is_shown(&fields.shown), Sizing::Cells);
+            let listing = GEOJSON.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
             let file = file_of_lines(fields, "GeoJSON lines", table);
             builder.add_with("cells.geojsonl", &GEOJSON.facts, file, listing);
         }

@@ -13,7 +13,7 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::path_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number};
-use crate::views::facts::{TEXT, ViewFacts};
+use crate::views::facts::{Shown, TEXT, ViewFacts};
 use crate::views::lines::LINES;
 use crate::views::tables::measured;
 use crate::views::text_tables::TSV;
@@ -29,6 +29,7 @@ pub static GRID: View = View {
         reader: "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
         lacks: "cells of varying size, UTF-16 and UTF-32",
         holds_values: true,
+        shown: Shown::Alone("text"),
         ..ViewFacts::PLAIN
     },
     add: Add::OfFields(add),
@@ -44,7 +45,7 @@ fn add(files: &mut FilesOfField<'_>) {
     }
     let in_lines = files.fields.has_one_axis() && files.fields.has_labels(files.id);
     let (view, sizing) = if in_lines { (&LINES.facts, Sizing::Cells) } else { (&GRID.facts, Sizing::Count) };
-    let (name, listing) = (files.name("txt"), files.fields.listing(sizing));
+    let (name, listing) = (files.name("txt"), view.listing(&files.fields.shown).and(files.fields.listing(sizing)));
     files.add_with(DeclaredFile { name, view, bytes: None, listing }, |fields, id| {
         fields.file(move |fields| values(fields, id, in_lines))
     });
@@ -62,7 +63,7 @@ fn values(fields: &FieldFolder, id: FieldId, in_lines: bool) -> Result<Arc<dyn C
 
 /// Returns the command for the first rows, unless a table shows them.
 fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
-    if finder.any(&TSV.facts).is_some_and(|table| table.is_listed()) {
+    if finder.any(&TSV.facts).is_some() {
         return None;
     }
     let (attribute, file) = finder.find(&GRID.facts, |_| true)?;

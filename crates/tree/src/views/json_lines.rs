@@ -34,7 +34,7 @@ pub static JSON_LINES: View = View {
     },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        let listing = fields.listing_if(JSON_LINES.facts.is_shown(&fields.shown), Sizing::Cells);
+        let listing = JSON_LINES.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
         builder.add_with("cells.jsonl", &JSON_LINES.facts, file(fields), listing);
     }),
     parts: &[Parts { folder: PARTS, about: "", ending: "jsonl", sizing: |_| Sizing::Cells, make: file }],

@@ -29,22 +29,30 @@ use crate::views::raw::{OFFSETS, RAW, VALIDITY};
 /// Returns the folder of a whole array.
 type WholeFolder = fn(Arc<OpenedArray>, Arc<TreeOptions>) -> Result<FixedFolder>;
 
-/// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is the part of
-/// a dense array that the folder shows; without one the labels are whole. The labels' arrays are opened when `labels/`
-/// is entered; `whole` returns the folder of one.
-pub fn add_to(
-    folder: &mut FixedFolder,
-    array: &Arc<OpenedArray>,
-    selection: Option<&Selection>,
-    modified: SystemTime,
-    whole: WholeFolder,
-) {
-    if array.schema().labels.is_empty() {
+/// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. Without a selection of a dense
+/// array the labels are whole. The labels' arrays are opened when `labels/` is entered; `whole` returns the folder of one.
+pub fn add_to(folder: &mut FixedFolder, fields: &FieldFolder, whole: WholeFolder) {
+    if fields.schema().labels.is_empty() {
         return;
     }
-    let (array, selection) = (array.clone(), selection.cloned());
-    let make = move || files(&array, selection.as_ref(), modified, whole);
-    folder.add_folder("labels", LazyFolder::transient(modified, make));
+    let labelled = Labelled {
+        array: fields.subarray.array().clone(),
+        selection: fields.subarray.selection().cloned(),
+        modified: fields.modified,
+        shown: fields.shown.without_words(),
+    };
+    let make = move || files(&labelled, whole);
+    folder.add_folder("labels", LazyFolder::transient(fields.modified, make));
+}
+
+/// An array with labels, or a slice of one.
+#[derive(Clone)]
+struct Labelled {
+    array: Arc<OpenedArray>,
+    /// The part of a dense array that the folder shows.
+    selection: Option<Selection>,
+    modified: SystemTime,
+    shown: ShownViews,
 }
 
 /// Returns the files of all labels. A damaged label is reported by its own files. Also returns whether none is damaged:
@@ -52,28 +60,25 @@ pub fn add_to(
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time.
-fn files(
-    array: &Arc<OpenedArray>,
-    selection: Option<&Selection>,
-    modified: SystemTime,
-    whole: WholeFolder,
-) -> Result<(FixedFolder, bool)> {
+fn files(labelled: &Labelled, whole: WholeFolder) -> Result<(FixedFolder, bool)> {
+    let modified = labelled.modified;
     let mut folder = FixedFolder::new(modified);
     let (mut names, mut lasts) = (FileNames::new(&[]), true);
-    for label in &array.schema().labels {
+    for label in &labelled.array.schema().labels {
         let values = format!(".{}", of_datatype(label.datatype));
         let stem = names.give(&label.name, &[&values, ".offsets.u64", ".valid.u8", ".txt", ""]);
-        if let Err(error) = add_values(&mut folder, array, label, &stem, selection, modified) {
+        if let Err(error) = labelled.add_values(&mut folder, label, &stem) {
             if error.is_transient() {
                 return Err(error);
             }
             lasts = false;
             let file = format!("{stem}{values}");
-            let again = values_of(array, label, &stem, selection, modified, file.clone());
+            let again = values_of(labelled, label, &stem, file.clone());
             folder.add_file(file, LazyFile::new(modified, again));
         }
-        let (array, label) = (array.clone(), label.clone());
-        let open = move || whole(array.label(&label)?.array, Arc::new(TreeOptions::default()));
+        let (array, label) = (labelled.array.clone(), label.clone());
+        let options = Arc::new(TreeOptions { shown: labelled.shown.clone(), ..TreeOptions::default() });
+        let open = move || whole(array.label(&label)?.array, options.clone());
         folder.add_folder(stem, LazyFolder::new(modified, open));
     }
     Ok((folder, lasts))
@@ -82,17 +87,15 @@ fn files(
 /// Returns a function that looks for the values of a label again, as a damaged label may be restored while its file is
 /// in use.
 fn values_of(
-    array: &Arc<OpenedArray>,
+    labelled: &Labelled,
     label: &DimensionLabel,
     stem: &str,
-    selection: Option<&Selection>,
-    modified: SystemTime,
     file: String,
 ) -> impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static {
-    let (array, label, stem, selection) = (array.clone(), label.clone(), stem.to_owned(), selection.cloned());
+    let (labelled, label, stem) = (labelled.clone(), label.clone(), stem.to_owned());
     move || {
-        let mut folder = FixedFolder::new(modified);
-        add_values(&mut folder, &array, &label, &stem, selection.as_ref(), modified)?;
+        let mut folder = FixedFolder::new(labelled.modified);
+        labelled.add_values(&mut folder, &label, &stem)?;
         match folder.lookup(&file)? {
             Some(Node::File(values)) => values.open(),
             _ => Err(Error::NotFound { path: file.clone() }),
@@ -100,25 +103,20 @@ fn values_of(
     }
 }
 
-fn add_values(
-    folder: &mut FixedFolder,
-    array: &OpenedArray,
-    label: &DimensionLabel,
-    stem: &str,
-    selection: Option<&Selection>,
-    modified: SystemTime,
-) -> Result<()> {
-    let axis = selection.and_then(|selection| selection.axes().get(label.dimension as usize));
-    let (opened, subarray) = DenseSubarray::of_label(array, label, axis)?;
-    // The label's attribute has a generated name.
-    let mut names = FieldNames::of(opened.array.schema());
-    if let Some(name) = names.attributes.get_mut(opened.attribute) {
-        *name = stem.to_owned();
+impl Labelled {
+    fn add_values(&self, folder: &mut FixedFolder, label: &DimensionLabel, stem: &str) -> Result<()> {
+        let axis = self.selection.as_ref().and_then(|selection| selection.axes().get(label.dimension as usize));
+        let (opened, subarray) = DenseSubarray::of_label(&self.array, label, axis)?;
+        // The label's attribute has a generated name.
+        let mut names = FieldNames::of(opened.array.schema());
+        if let Some(name) = names.attributes.get_mut(opened.attribute) {
+            *name = stem.to_owned();
+        }
+        let (subarray, names) = (Arc::new(subarray), Arc::new(names));
+        let (modified, shown) = (self.modified, self.shown.clone());
+        let fields = FieldFolder { subarray, names, modified, shown, form: ArrayForm::default() };
+        let views = [&RAW, &OFFSETS, &VALIDITY, &LINES].into_iter().filter_map(|view| view.declare_of_field());
+        FilesOfField::make(&fields, FieldId::Attribute(opened.attribute), &views.collect::<Vec<_>>(), folder);
+        Ok(())
     }
-    let subarray = Arc::new(subarray);
-    let fields =
-        FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE, form: ArrayForm::default() };
-    let views = [&RAW, &OFFSETS, &VALIDITY, &LINES].into_iter().filter_map(|view| view.declare_of_field());
-    FilesOfField::make(&fields, FieldId::Attribute(opened.attribute), &views.collect::<Vec<_>>(), folder);
-    Ok(())
 }

@@ -6,7 +6,7 @@ use crate::fields::columns::column_of;
 use crate::node::quoting::path_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::facts::{TEXT, ViewFacts};
+use crate::views::facts::{Shown, TEXT, ViewFacts};
 use crate::views::view::{Add, CommandTask, View};
 
 /// One value per line.
@@ -18,6 +18,7 @@ pub static LINES: View = View {
         reader: "one value per line: cat, grep, awk, R (readLines)",
         lacks: "cells of fixed size, blobs, UTF-16 and UTF-32, and line breaks, which become spaces",
         holds_values: true,
+        shown: Shown::Alone("text"),
         ..ViewFacts::PLAIN
     },
     add: Add::OfFields(add),
@@ -27,7 +28,9 @@ pub static LINES: View = View {
 
 fn add(files: &mut FilesOfField<'_>) {
     if text::check_lines(&files.field).is_ok() {
-        let (name, listing) = (files.name("txt"), files.fields.listing_of_values(&files.field));
+        let fields = files.fields;
+        let listing = LINES.facts.listing(&fields.shown).and(fields.listing_of_values(&files.field));
+        let name = files.name("txt");
         files.add_with(DeclaredFile { name, view: &LINES.facts, bytes: None, listing }, |fields, id| {
             fields.file(move |fields| Ok(text::lines(&column_of(fields, id)?)?))
         });

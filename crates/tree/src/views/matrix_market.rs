@@ -48,7 +48,7 @@ fn add(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         Ok(matrix_market::matrix_market(&rows, &columns, &values, domain)?)
     });
     let name = format!("{}.mtx", fields.names.of_field(id));
-    let listing = fields.listing_if(MATRIX_MARKET.facts.is_shown(&fields.shown), Sizing::Cells);
+    let listing = MATRIX_MARKET.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
     builder.add_of(name, &MATRIX_MARKET.facts, Some(&fields.user_name(id)), file, listing);
 }
 

@@ -33,6 +33,7 @@ pub mod zarr;
 pub use view::View;
 
 use crate::fields::FieldFolder;
+use crate::node::listing::Listing;
 use crate::views::builder::{DeclareFiles, FolderBuilder, WhichFields};
 use crate::views::facts::{BYTES, Shown};
 use crate::views::parts::PartsFolder;
@@ -77,7 +78,7 @@ pub static VIEWS: &[&View] = &[
 /// Returns the words of `--show`, each once.
 pub fn words() -> impl Iterator<Item = &'static str> {
     let word = |view: &View| match view.facts.shown {
-        Shown::With(word) => Some(word),
+        Shown::Alone(word) | Shown::With(word) => Some(word),
         Shown::Always | Shown::WithAll | Shown::Never => None,
     };
     let words: Vec<&str> = VIEWS.iter().filter_map(|view| word(view)).collect();
@@ -134,7 +135,7 @@ fn of_fields(views: impl Iterator<Item = &'static View>) -> Vec<DeclareFiles> {
 pub fn folders_of_parts() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for folder in folders() {
-        for (name, parts) in by_folder(in_folder(folder)) {
+        for PartsInFolder { folder: name, parts, .. } in by_folder(in_folder(folder)) {
             let endings: Vec<String> = parts.iter().map(|part| format!(".{}", part.ending)).collect();
             let about = parts.first().map_or("", |part| part.about).replace("ENDINGS", &endings.join(", "));
             found.push((format!("{folder}/{name}/"), about));
@@ -143,13 +144,21 @@ pub fn folders_of_parts() -> Vec<(String, String)> {
     found
 }
 
+/// The parts of tables in one folder.
+struct PartsInFolder {
+    folder: &'static str,
+    /// The view of the parts that are listed, which are the first ones.
+    of: &'static View,
+    parts: Vec<&'static Parts>,
+}
+
 /// Returns the parts of tables by the names of their folders.
-fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<(&'static str, Vec<&'static Parts>)> {
-    let mut found: Vec<(&str, Vec<&Parts>)> = Vec::new();
-    for part in views.flat_map(|view| view.parts) {
-        match found.iter_mut().find(|(folder, _)| *folder == part.folder) {
-            Some((_, parts)) => parts.push(part),
-            None => found.push((part.folder, vec![part])),
+fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<PartsInFolder> {
+    let mut found: Vec<PartsInFolder> = Vec::new();
+    for (view, part) in views.flat_map(|view| view.parts.iter().map(move |part| (view, part))) {
+        match found.iter_mut().find(|known| known.folder == part.folder) {
+            Some(known) => known.parts.push(part),
+            None => found.push(PartsInFolder { folder: part.folder, of: view, parts: vec![part] }),
         }
     }
     found
@@ -158,7 +167,9 @@ fn by_folder(views: impl Iterator<Item = &'static View>) -> Vec<(&'static str, V
 /// Adds the files of all attributes and dimensions, and the folders of views. `is_slice` tells whether the array is one.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
     builder.add_fields(fields, WhichFields::Attributes, of_fields(in_folder("")));
-    builder.add_folder("dims", true, |dims| dims.add_fields(fields, WhichFields::Dimensions, of_fields(in_folder(""))));
+    builder.add_folder("dims", Listing::Always, |dims| {
+        dims.add_fields(fields, WhichFields::Dimensions, of_fields(in_folder("")));
+    });
     for folder in folders() {
         add_folder(builder, fields, folder, is_slice);
     }
@@ -181,18 +192,19 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
             return add(builder, fields, is_slice);
         }
     }
-    let is_listed = fitting.iter().any(|view| view.facts.is_shown(&fields.shown));
-    builder.add_folder(folder, is_listed, |inner| {
+    let listings = fitting.iter().map(|view| view.facts.listing(&fields.shown));
+    builder.add_folder(folder, listings.fold(Listing::Never, Listing::or), |inner| {
         inner.add_fields(fields, WhichFields::All, of_fields(fitting.iter().copied()));
         for view in &fitting {
             if let Add::OfArray(add) = view.add {
                 add(inner, fields);
             }
         }
-        for (name, parts) in by_folder(fitting.iter().copied()) {
+        for PartsInFolder { folder, of, parts } in by_folder(fitting.iter().copied()) {
             let Some(first) = parts.first() else { continue };
             let forms = parts.iter().map(|part| (part.ending, part.make)).collect();
-            inner.add_parts(name, PartsFolder::new(fields.clone(), (first.sizing)(fields), forms));
+            let parts = PartsFolder::new(fields.clone(), (first.sizing)(fields), forms);
+            inner.add_parts(folder, parts, of.facts.listing(&fields.shown));
         }
         for (view, reason) in &absent {
             view.facts.files.iter().for_each(|name| inner.folder.explain_absence(name, reason));

@@ -13,7 +13,7 @@ use crate::node::listing::Sizing;
 use crate::node::quoting::{literal, shell_word};
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
-use crate::views::facts::{ReadmeTask, ViewFacts, WebCommand};
+use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};
 use crate::views::view::{Add, CommandTask, View};
 
 /// NumPy's own form.
@@ -26,6 +26,7 @@ pub static NPY: View = View {
         lacks: "cells of varying size, units, and nulls, which NAME.valid.npy marks",
         job: Some(ReadmeTask::new(8, "Arrays in memory: NumPy")),
         holds_values: true,
+        shown: Shown::Alone("npy"),
         web: Some(WebCommand { place: 3, about: "In NumPy", write: load_url }),
         ..ViewFacts::PLAIN
     },
@@ -53,7 +54,7 @@ fn add_counted(
     name: String,
     make: fn(&FieldFolder, FieldId) -> Result<Arc<dyn Content>>,
 ) {
-    let listing = files.fields.listing(Sizing::Count);
+    let listing = NPY.facts.listing(&files.fields.shown).and(files.fields.listing(Sizing::Count));
     files.add_with(DeclaredFile { name, view: &NPY.facts, bytes: None, listing }, |fields, id| {
         fields.file(move |fields| make(fields, id))
     });

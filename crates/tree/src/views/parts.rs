@@ -54,12 +54,12 @@ impl PartsFolder {
     /// the size of each, and for programs that read everything they find. Otherwise the folder is found by name.
     pub fn listing(&self) -> Listing {
         let (subarray, sizing) = (self.fields.subarray.clone(), self.sizing);
-        Listing::If(Arc::new(move || {
+        Listing::if_quick(move || {
             subarray.row_count().is_ok_and(|rows| {
                 let most = MAX_PART_ROWS + 1..=MAX_PART_ROWS * MAX_LISTED_PARTS;
                 most.contains(&rows.most()) && sizing.is_listed(rows.most(), rows.exact().is_some())
             })
-        }))
+        })
     }
 
     fn starts(&self) -> Result<&Vec<u64>> {

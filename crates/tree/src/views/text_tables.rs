@@ -28,11 +28,13 @@ pub static TSV: View = View {
         lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
         job: Some(ReadmeTask::new(5, "Tables: cut, sort, awk, sqlite3")),
         holds_values: true,
+        shown: Shown::Alone("text"),
         ..ViewFacts::PLAIN
     },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        builder.add_with("cells.tsv", &TSV.facts, whole(fields, Style::Tsv), fields.listing(Sizing::Cells));
+        let listing = TSV.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
+        builder.add_with("cells.tsv", &TSV.facts, whole(fields, Style::Tsv), listing);
         note_fields(builder, fields, "cells.tsv");
     }),
     parts: &[
@@ -64,7 +66,7 @@ pub static CSV: View = View {
     },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
-        let listing = fields.listing_if(CSV.facts.is_shown(&fields.shown), Sizing::Cells);
+        let listing = CSV.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
         builder.add_with("cells.csv", &CSV.facts, whole(fields, Style::Csv), listing);
     }),
     parts: &[
@@ -116,6 +118,6 @@ fn text_table(fields: &FieldFolder, style: Style, header: HeaderLine) -> Result<
 }
 
 fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
-    let file = finder.any(&TSV.facts).filter(|file| file.is_listed())?;
+    let file = finder.any(&TSV.facts)?;
     Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&finder.path(file)))))
 }

@@ -71,7 +71,7 @@ fn add_metadata(files: &mut FilesOfField<'_>) {
     let (beside, id) = (files.fields.clone(), files.id);
     // If the metadata cannot be read, the image itself reports the error.
     let is_listed = move || metadata_beside(&beside, id).is_ok_and(|text| text.is_some());
-    let (name, listing) = (files.name("tif.aux.xml"), Listing::If(Arc::new(is_listed)));
+    let (name, listing) = (files.name("tif.aux.xml"), Listing::if_wanted(is_listed));
     files.add_with(DeclaredFile { name, view: &RASTER_METADATA.facts, bytes: None, listing }, |fields, id| {
         fields.file(move |fields| {
             let text = metadata_beside(fields, id)?.unwrap_or_else(|| NO_METADATA.to_owned());

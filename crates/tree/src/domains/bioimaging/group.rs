@@ -78,9 +78,10 @@ impl GroupDomain for PyramidGroup {
         if name == TIFF { self.tiff() } else { Ok(None) }
     }
 
-    fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = self.tiff().is_ok_and(|tiff| tiff.is_some());
-        Ok(is_listed.then_some(TIFF).into_iter().collect())
+    fn listed(&self) -> (Vec<&'static str>, bool) {
+        let tiff = self.tiff();
+        let is_listed = matches!(tiff, Ok(Some(_)));
+        (is_listed.then_some(TIFF).into_iter().collect(), tiff.is_ok())
     }
 
     /// The arrays have the axes under the same names as the metadata of the image.

@@ -84,16 +84,17 @@ impl GroupDomain for CfGroup {
         })))
     }
 
-    fn listed(&self) -> Result<Vec<&'static str>> {
+    fn listed(&self) -> (Vec<&'static str>, bool) {
         if self.shown.group.members().is_ok_and(|members| members.len() > MAX_OPENED) {
-            return Ok(Vec::new());
+            return (Vec::new(), true);
         }
-        // The folders of damaged members report the errors. Whether points lie on a grid is known only once all of their
-        // coordinates were read, which no listing does.
-        let is_dataset = matches!(self.members(), Ok(Some(members)) if !members.have_points());
+        // Whether points lie on a grid is known only once all of their coordinates were read, which no listing does.
+        if !matches!(self.members(), Ok(Some(members)) if !members.have_points()) {
+            return (Vec::new(), self.members.get().is_some());
+        }
         let all = self.shown.options.shown.are_all().then_some([NETCDF4, HDF5]);
         let zarr = (!ZARR_VIEW.facts.is_shown(&self.shown.options.shown)).then_some(ZARR);
-        Ok([NETCDF].into_iter().chain(zarr).chain(all.into_iter().flatten()).filter(|_| is_dataset).collect())
+        ([NETCDF].into_iter().chain(zarr).chain(all.into_iter().flatten()).collect(), true)
     }
 
     fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {

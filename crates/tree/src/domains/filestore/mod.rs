@@ -38,7 +38,7 @@ fn add_to(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: Syste
         return Ok(());
     }
     match original(array, modified) {
-        Ok(Some((name, file))) => builder.add_folder(CONTENTS, true, |folder| {
+        Ok(Some((name, file))) => builder.add_folder(CONTENTS, Listing::Always, |folder| {
             folder.add_of(name, &ORIGINAL.facts, Some(CONTENTS), file, Listing::Always);
         }),
         Ok(None) if array.metadata()?.get("original_file_name").is_some() => {

@@ -131,12 +131,15 @@ impl GroupDomain for SomaGroup {
         })))
     }
 
-    fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_experiment = self.is_experiment().unwrap_or(false);
+    fn listed(&self) -> (Vec<&'static str>, bool) {
+        match self.is_experiment() {
+            Ok(true) => {}
+            found => return (Vec::new(), found.is_ok()),
+        }
         let shows_all = self.0.options.shown.are_all();
         let spatial = shows_all && has_scenes(&self.0.group).unwrap_or(false);
         let all = shows_all.then_some(TENX).into_iter().chain(spatial.then_some(SPATIALDATA));
-        Ok([H5AD].into_iter().chain(all).filter(|_| is_experiment).collect())
+        ([H5AD].into_iter().chain(all).collect(), true)
     }
 
     fn zarr(&self, version: ZarrVersion, plain: &PlainZarr) -> Result<(Option<Arc<dyn Folder>>, bool)> {

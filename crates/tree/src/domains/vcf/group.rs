@@ -65,9 +65,11 @@ impl GroupDomain for VcfGroup {
         Ok(self.files()?.map(|files| Node::Folder(files)))
     }
 
-    fn listed(&self) -> Result<Vec<&'static str>> {
-        let is_listed = self.files().is_ok_and(|files| files.is_some());
-        Ok(is_listed.then_some(VCF).into_iter().collect())
+    fn listed(&self) -> (Vec<&'static str>, bool) {
+        match self.files() {
+            Ok(files) => (files.is_some().then_some(VCF).into_iter().collect(), true),
+            Err(error) => (Vec::new(), !error.is_transient()),
+        }
     }
 
     fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
