@@ -313,6 +313,14 @@ fn astropy_opens_the_fits_images() {
 }
 
 #[test]
+fn idl_opens_the_fits_images() {
+    // Its packages gnudatalanguage and gdl-astrolib are large, so scripts/install_test_tools.sh leaves them out.
+    if has("gdl") {
+        made_and_checked("numpy, tiledb, astropy.wcs", "idl_files.py");
+    }
+}
+
+#[test]
 fn nibabel_opens_the_volumes() {
     let names = ["types_numbers", "multi_value", "fill", "odd_names", "partial", "dims_2", "dims_3", "dims_4"];
     let arrays = names.iter().map(|name| format!("arrays/dense/{name}"));
