@@ -5,6 +5,8 @@
 //! raster and the order of its axes as items of the domain `IMAGE_STRUCTURE`, and a `Subdataset` for each attribute
 //! besides the main one. Memory and time are bounded by the length of the text.
 
+use std::borrow::Cow;
+
 use roxmltree::{Document, Node};
 use tilefs_format::datatype::Datatype;
 
@@ -15,6 +17,9 @@ use crate::xml::{attribute, text};
 
 /// Maximum number of bands whose settings are read; GDAL supports no more.
 const MAX_BANDS: usize = 65_536;
+
+/// The beginning of the root element.
+const ROOT: &str = "<PAMDataset";
 
 /// GDAL's description of a raster.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,7 +71,8 @@ impl Pam {
     /// Parses the XML text; `None` if it is not PAM.
     pub fn parse(xml: &str) -> Option<Self> {
         // Writers may have included a final NUL.
-        let document = Document::parse(xml.trim_end_matches('\0')).ok()?;
+        let xml = with_prefixes(xml.trim_end_matches('\0'));
+        let document = Document::parse(&xml).ok()?;
         let root = document.root_element();
         root.has_tag_name("PAMDataset").then(|| Pam::of(root, document.input_text(), true))
     }
@@ -188,6 +194,21 @@ impl Band {
     }
 }
 
+/// Maximum number of prefixes that a text may use without declaring them.
+const MAX_PREFIXES: usize = 8;
+
+/// Returns the text with a declaration of each prefix that it uses. The driver declares none for its own element
+/// `tiledb:OverviewCount`, and GDAL accepts any in documents within the metadata.
+fn with_prefixes(xml: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(xml);
+    for _ in 0..MAX_PREFIXES {
+        let Err(roxmltree::Error::UnknownNamespace(prefix, _)) = Document::parse(&text) else { break };
+        let Some((before, after)) = text.split_once(ROOT) else { break };
+        text = Cow::Owned(format!("{before}{ROOT} xmlns:{prefix}=\"{prefix}\"{after}"));
+    }
+    text
+}
+
 /// Unifies the spellings of not-a-number: GDAL also writes `-nan` and `1.#QNAN`.
 fn number_word(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
@@ -277,6 +298,19 @@ mod tests {
         let second = pam.of_attribute("TDB_VALUES_2", false, true);
         assert_eq!((second.bands.len(), second.bands[0].unit.as_deref()), (1, Some("m")));
         assert_eq!(pam.of_attribute("TDB_VALUES_9", false, true).bands.len(), 0);
+    }
+
+    #[test]
+    fn prefixes_need_no_declaration() {
+        let xml = "<PAMDataset><SRS>GEOGCS[]</SRS><tiledb:OverviewCount>2</tiledb:OverviewCount>\
+                   <Metadata domain=\"xml:a\" format=\"xml\"><b:c/></Metadata></PAMDataset>";
+        let pam = Pam::parse(xml).unwrap();
+        assert_eq!(
+            (pam.place.unwrap().system.as_str(), pam.metadata[0].element(0).contains("<b:c/>")),
+            ("GEOGCS[]", true)
+        );
+        let many: String = (0..100).map(|number| format!("<a{number}:b/>")).collect();
+        assert_eq!(Pam::parse(&format!("<PAMDataset>{many}</PAMDataset>")), None);
     }
 
     #[test]

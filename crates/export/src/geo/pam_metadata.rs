@@ -62,7 +62,12 @@ impl MetadataDomain {
             }
             _ => {
                 let items = element.children().filter(|item| item.has_tag_name("MDI"));
-                let items: Vec<_> = items.filter_map(|item| Some((attribute(item, "key")?, text(item)?))).collect();
+                // Like GDAL's parser, this keeps blanks at the end.
+                let value = |item: Node<'_, '_>| {
+                    let parts: String = item.children().filter_map(|child| child.text()).collect();
+                    Some(parts.trim_start().to_owned()).filter(|value| !value.is_empty())
+                };
+                let items: Vec<_> = items.filter_map(|item| Some((attribute(item, "key")?, value(item)?))).collect();
                 DomainContent::Items(items)
             }
         };
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn a_domain_is_written_as_it_was_read() {
         for xml in [
-            "<Metadata>\n  <MDI key=\"a &lt;b&gt;\">x &amp; y\nz</MDI>\n</Metadata>\n",
+            "<Metadata>\n  <MDI key=\"a &lt;b&gt;\">x &amp; y\nz </MDI>\n</Metadata>\n",
             "<Metadata domain=\"of mine\">\n  <MDI key=\"k\">v</MDI>\n</Metadata>\n",
             "<Metadata domain=\"xml:XMP\" format=\"xml\"><a b=\"c\">&lt;</a><!-- d --></Metadata>\n",
             "<Metadata domain=\"json:a\" format=\"json\">{\"k\": \"&amp;\"}</Metadata>\n",

@@ -81,6 +81,8 @@ pub struct CoordinateSystem<'a> {
     element: WktElement<'a>,
     /// Whether the coordinates are longitude and latitude.
     pub is_geographic: bool,
+    /// Whether the text has no other part: a vertical system, or a transformation into another system.
+    pub(crate) is_alone: bool,
 }
 
 /// A map projection, in the terms of the first version.
@@ -107,6 +109,7 @@ impl<'a> CoordinateSystem<'a> {
     /// Parses the text; `None` if it is not a system of geographic or projected coordinates.
     pub fn parse(text: &'a str) -> Option<Self> {
         let mut element = Parser { rest: text }.element(0)?;
+        let mut is_alone = true;
         loop {
             let is_geographic = match element.keyword.to_ascii_uppercase().as_str() {
                 "GEOGCS" | "GEOGCRS" | "GEOGRAPHICCRS" | "GEODCRS" | "GEODETICCRS" => true,
@@ -117,11 +120,12 @@ impl<'a> CoordinateSystem<'a> {
                         WktValue::Element(inner) => Some(inner),
                         _ => None,
                     })?;
+                    is_alone = false;
                     continue;
                 }
                 _ => return None,
             };
-            return Some(CoordinateSystem { element, is_geographic });
+            return Some(CoordinateSystem { element, is_geographic, is_alone });
         }
     }
 
@@ -138,6 +142,14 @@ impl<'a> CoordinateSystem<'a> {
         match identifier.values.get(1)? {
             WktValue::Text(number) | WktValue::Word(number) => number.parse().ok(),
             WktValue::Element(_) => None,
+        }
+    }
+
+    /// Returns whether the first axis is the northing or latitude; `None` if the text has no axes.
+    pub(crate) fn has_northing_first(&self) -> Option<bool> {
+        match self.element.child(&["AXIS"])?.values.get(1)? {
+            WktValue::Word(direction) => Some(direction.eq_ignore_ascii_case("NORTH")),
+            _ => None,
         }
     }
 
@@ -322,7 +334,8 @@ mod tests {
         let datum = Datum { semi_major_axis: 6378137.0, inverse_flattening: 298.257223563, prime_meridian: 0.0 };
         assert_eq!(system.datum(), Some(datum));
         let compound = format!("COMPD_CS[\"both\",{UTM},VERT_CS[\"height\"]]");
-        assert_eq!(CoordinateSystem::parse(&compound), Some(system));
+        assert_eq!(CoordinateSystem::parse(&compound), Some(CoordinateSystem { is_alone: false, ..system.clone() }));
+        assert!(system.is_alone && system.has_northing_first() == Some(false));
     }
 
     #[test]

@@ -48,13 +48,32 @@ impl Keys {
     }
 }
 
+/// Returns whether the keys can say everything about a georeference: its system has a code and no vertical part, and x is
+/// the easting or longitude. GDAL reads other systems from the file of metadata beside the image.
+pub fn holds(place: &Georeference) -> bool {
+    let is_northing_first = |system: &CoordinateSystem<'_>| system.has_northing_first() == Some(true);
+    let has_key = |system: &CoordinateSystem<'_>| {
+        let mapping = place.axis_mapping.as_deref().map(|mapping| mapping.split(',').map(str::trim).take(2));
+        let swaps = mapping.map(|mapping| mapping.eq(["2", "1"]));
+        system.is_alone && system.epsg().is_some() && swaps.is_none_or(|swaps| swaps == is_northing_first(system))
+    };
+    let system = &place.system;
+    place.epoch.is_none() && (system.is_empty() || CoordinateSystem::parse(system).as_ref().is_some_and(has_key))
+}
+
+/// Returns whether the keys of a georeference say if its pixels are areas or points: without a system there are none,
+/// because GDAL takes a key of pixels alone for that of an unknown system.
+pub fn has_keys(place: Option<&Georeference>) -> bool {
+    place.is_some_and(|place| CoordinateSystem::parse(&place.system).is_some())
+}
+
 /// Adds the tags of a georeference. `are_points`: the coordinates of a pixel are those of its centre.
 pub fn add(directory: &mut ImageDirectory, place: Option<&Georeference>, are_points: bool) {
     if let Some((place, [x, x_column, x_row, y, y_column, y_row])) =
         place.and_then(|place| Some((place, place.transform?)))
     {
         // The position in the tags is that of the corner of the first pixel, or of its centre.
-        let inside = if are_points { 0.5 } else { 0.0 };
+        let inside = if are_points && has_keys(Some(place)) { 0.5 } else { 0.0 };
         let (x, y) = (x + inside * (x_column + x_row), y + inside * (y_column + y_row));
         match place.is_north_up() {
             true => {
@@ -83,14 +102,15 @@ pub fn add(directory: &mut ImageDirectory, place: Option<&Georeference>, are_poi
 
 fn keys(text: &str, are_points: bool) -> Keys {
     let mut keys = Keys::default();
-    let Some(system) = CoordinateSystem::parse(text) else {
-        if are_points {
-            keys.short(1025, 2);
-        }
-        return keys;
+    let Some(system) = CoordinateSystem::parse(text) else { return keys };
+    // GDAL reads the text of a projected system without a code only if its model is not called projected.
+    let model = match (system.epsg(), system.is_geographic) {
+        (_, true) => 2,
+        (Some(_), false) => 1,
+        (None, false) => USER_DEFINED,
     };
-    // Projected or geographic; pixels are areas or points.
-    keys.short(1024, if system.is_geographic { 2 } else { 1 });
+    keys.short(1024, model);
+    // Pixels are areas or points.
     keys.short(1025, if are_points { 2 } else { 1 });
     match (system.epsg(), system.is_geographic) {
         (Some(number), true) => keys.short(2048, number),
@@ -132,12 +152,12 @@ mod tests {
         assert_eq!((doubles.as_slice(), texts.as_str()), (&[6371000.0, 300.0, 2.5][..], "a|"));
         let projected = format!(r#"PROJCS["d",{geographic},PROJECTION["Krovak"],UNIT["metre",1]]"#);
         let (entries, _, texts) = of(&projected);
-        assert_eq!(entries[2], [3072, 0, 1, USER_DEFINED]);
+        assert_eq!((entries[0], entries[2]), ([1024, 0, 1, USER_DEFINED], [3072, 0, 1, USER_DEFINED]));
         assert_eq!(texts, format!("ESRI PE String = {projected}|"));
         let numbered = format!("{},AUTHORITY[\"EPSG\",\"4326\"]]", geographic.trim_end_matches(']').to_owned() + "]");
         assert_eq!(of(&numbered).0.last(), Some(&[2048, 0, 1, 4326]));
         assert!(of("nonsense").0.is_empty());
         assert_eq!(keys(geographic, true).entries[..2], [[1024, 0, 1, 2], [1025, 0, 1, 2]]);
-        assert_eq!(keys("", true).entries, [[1025, 0, 1, 2]]);
+        assert!(keys("", true).entries.is_empty());
     }
 }

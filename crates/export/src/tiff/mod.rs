@@ -8,8 +8,8 @@
 //! * If the bands of a pixel are adjacent in the array, they are also adjacent in the TIFF; otherwise the TIFF has one
 //!   band after the other.
 //! * GeoTIFF: the EPSG code of the coordinate system. A projected system without one is stored as its well-known text,
-//!   as Esri and GDAL write it, a geographic one as its ellipsoid and prime meridian. Pixels are areas, or points if the
-//!   metadata say so.
+//!   as Esri and GDAL write it, a geographic one as its ellipsoid and prime meridian; the PAM file has all of such a
+//!   system, as of compound ones. Pixels are areas, or points if the metadata say so.
 //! * The value that marks missing data, if all bands have the same, and the descriptions and metadata of bands, are in
 //!   GDAL's tags. Everything else that GDAL knows of a raster is in the PAM file beside the image ([`pam_beside`]).
 //! * An image pyramid has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
@@ -168,7 +168,7 @@ pub fn pam_beside(field: &Field, shape: &[u64], scene: &Scene) -> FormatResult<O
     let is_needed = has_no_data && common_no_data(field, scene, bands).is_none()
         || scene.control_points.is_some()
         || !scene.metadata.iter().all(MetadataDomain::has_tag_form)
-        || scene.place.as_ref().is_some_and(|place| place.epoch.is_some())
+        || scene.place.as_ref().is_some_and(|place| !geo::holds(place))
         || scene.bands.iter().any(is_beyond_tags);
     Ok(is_needed.then(|| pam_file(field, scene, bands)))
 }
@@ -213,13 +213,14 @@ fn palette(field: &Field, scene: &Scene) -> Option<Vec<u16>> {
 /// Returns the metadata of the raster, and the descriptions and metadata of the bands, in GDAL's tag; `None` if there are
 /// none.
 fn gdal_items(scene: &Scene, bands: u16) -> Option<String> {
+    let has_keys = geo::has_keys(scene.place.as_ref());
     // Escaped twice because GDAL unescapes twice.
     let escape = |text: &str| escape(&escape(text));
     let of_domains = |domains: &[MetadataDomain], of: &str| -> String {
         let items = domains.iter().filter(|domain| domain.has_tag_form()).flat_map(|domain| {
             let place =
                 if domain.name.is_empty() { String::new() } else { format!(" domain=\"{}\"", escape(&domain.name)) };
-            let is_own = |(key, _): &&(String, String)| !(domain.name.is_empty() && key == "AREA_OR_POINT");
+            let is_own = |(key, _): &&(String, String)| !(has_keys && domain.name.is_empty() && key == "AREA_OR_POINT");
             let items = domain.items().iter().filter(is_own);
             items.map(move |(key, value)| {
                 format!("  <Item name=\"{}\"{of}{place}>{}</Item>\n", escape(key), escape(value))
@@ -227,13 +228,15 @@ fn gdal_items(scene: &Scene, bands: u16) -> Option<String> {
         });
         items.collect()
     };
+    // The form of the image says that it has a palette, or a single grey band.
+    let is_beyond_form = |colour: &String| colour != "Palette" && !(bands == 1 && colour == "Gray");
     let items = |(number, band): (usize, &Band)| {
         let properties = [
             ("DESCRIPTION", "description", band.description.clone()),
             ("OFFSET", "offset", band.offset.map(|offset| offset.to_string())),
             ("SCALE", "scale", band.scale.map(|scale| scale.to_string())),
             ("UNITTYPE", "unittype", band.unit.clone()),
-            ("COLORINTERP", "colorinterp", band.colour.clone().filter(|colour| colour != "Palette")),
+            ("COLORINTERP", "colorinterp", band.colour.clone().filter(is_beyond_form)),
         ];
         let item = move |(name, role, value): (&str, &str, Option<String>)| {
             let value = escape(&value?);

@@ -49,7 +49,10 @@ pub struct ImagePart {
 pub struct Rasters<'a> {
     fields: &'a FieldFolder,
     pub notes: Notes,
+    /// GDAL's description of the rasters; empty if there is none.
     pam: Pam,
+    /// Whether GDAL's driver described the rasters.
+    is_of_gdal: bool,
     /// The coordinate system of the array, if it has one but no position of the pixels.
     system: Option<String>,
     /// The coordinates that the array has along each axis.
@@ -102,14 +105,15 @@ impl<'a> Rasters<'a> {
             None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => gdal_file(fields)?,
             stored => stored,
         };
-        let pam = stored.and_then(|text| Pam::parse(std::str::from_utf8(&text).ok()?)).unwrap_or_default();
+        let pam = stored.and_then(|text| Pam::parse(std::str::from_utf8(&text).ok()?));
+        let (is_of_gdal, pam) = (pam.is_some(), pam.unwrap_or_default());
         let system = notes.of_array.iter().position(|metadatum| metadatum.key == GDAL_SYSTEM);
         let system = system.map(|place| notes.of_array.remove(place)).and_then(|metadatum| {
             let system = text::decode(metadatum.datatype, &metadatum.value)?.into_owned();
             Some(projjson::well_known_text(&system).unwrap_or(system))
         });
         let band_axis = band_axis(&names, &lengths);
-        Ok(Rasters { fields, notes, pam, system, coordinates: Vec::new(), band_axis, lengths })
+        Ok(Rasters { fields, notes, pam, is_of_gdal, system, coordinates: Vec::new(), band_axis, lengths })
     }
 
     /// Returns the north-south and the east-west axis, if the array itself identifies them.
@@ -341,7 +345,11 @@ impl<'a> Rasters<'a> {
             _ => return Vec::new(),
         };
         let said = self.pam(id).bands;
-        let colours = axis.map_or(&[][..], |axis| colours(&self.fields.schema().dimensions[axis].name));
+        let count = axis.map_or(values.into(), |axis| self.lengths.get(axis).copied().unwrap_or(0));
+        let colours = match axis.map_or(&[][..], |axis| colours(&self.fields.schema().dimensions[axis].name)) {
+            [] if self.is_of_gdal => undescribed_colours(&said, count, field.datatype),
+            colours => colours,
+        };
         let band = |number: u64| {
             let place = usize::try_from(number).unwrap_or(usize::MAX);
             let mut band = said.get(place).cloned().unwrap_or_default();
@@ -394,6 +402,21 @@ fn colours(axis: &str) -> &'static [&'static str] {
     match axis.to_lowercase().as_str() {
         "rgb" => &["Red", "Green", "Blue"],
         "rgba" => &["Red", "Green", "Blue", "Alpha"],
+        _ => &[],
+    }
+}
+
+/// Returns the colours that GDAL's driver takes for those of bands of which none has a description of its colour: a single
+/// band is grey, and three or four bytes a pixel are a picture. The driver takes any other bands for a picture too, which
+/// they rarely are.
+fn undescribed_colours(bands: &[Band], count: u64, datatype: Datatype) -> &'static [&'static str] {
+    if bands.iter().any(|band| band.colour.is_some() || !band.palette.is_empty()) {
+        return &[];
+    }
+    match (count, datatype) {
+        (1, _) => &["Gray"],
+        (3, Datatype::UInt8) => colours("rgb"),
+        (4, Datatype::UInt8) => colours("rgba"),
         _ => &[],
     }
 }
