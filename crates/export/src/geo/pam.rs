@@ -34,6 +34,8 @@ pub struct Pam {
     pub metadata: Vec<MetadataDomain>,
     /// Pixels whose coordinates are known.
     pub control_points: Option<ControlPoints>,
+    /// Whether each pixel is a complex number, stored as a pair of values.
+    pub is_complex: Option<bool>,
     /// Starts with band 1; bands without a description are empty.
     pub bands: Vec<Band>,
     /// By attribute name.
@@ -87,6 +89,7 @@ impl Pam {
                         match attribute(item, "key").as_deref() {
                             Some("X_SIZE") => pam.samples = size(),
                             Some("Y_SIZE") => pam.lines = size(),
+                            Some("DATA_TYPE") => pam.is_complex = text(item).map(|name| is_complex(&name)),
                             _ => {}
                         }
                     }
@@ -145,6 +148,7 @@ impl Pam {
             place: own.place.clone().or_else(|| self.place.clone()),
             samples: own.samples.or(self.samples),
             lines: own.lines.or(self.lines),
+            is_complex: own.is_complex.or(self.is_complex),
             bands,
             subdatasets: Vec::new(),
         }
@@ -192,6 +196,11 @@ impl Band {
         }
         band
     }
+}
+
+/// Returns whether GDAL's name of a type, or its number, is that of complex numbers.
+fn is_complex(datatype: &str) -> bool {
+    datatype.starts_with("CInt") || datatype.starts_with("CFloat") || ["8", "9", "10", "11"].contains(&datatype)
 }
 
 /// Maximum number of prefixes that a text may use without declaring them.
@@ -255,7 +264,7 @@ mod tests {
     const XML: &str = r#"<PAMDataset>
   <SRS dataAxisToSRSAxisMapping="1,2">PROJCS["WGS 84 / UTM zone 32N",UNIT["a&amp;lt;"]]</SRS>
   <GeoTransform>  4.4072e+05,  6.0e+01,  0.0,  3.75132e+06,  0.0, -3.0e+01</GeoTransform>
-  <Metadata domain="IMAGE_STRUCTURE"><MDI key="X_SIZE">699</MDI><MDI key="Y_SIZE">929</MDI></Metadata>
+  <Metadata domain="IMAGE_STRUCTURE"><MDI key="DATA_TYPE">CFloat32</MDI><MDI key="X_SIZE">699</MDI><MDI key="Y_SIZE">929</MDI></Metadata>
   <Metadata><MDI key="X_SIZE">1</MDI></Metadata>
   <PAMRasterBand band="2">
     <Description>near &lt;infrared&gt;</Description><NoDataValue>-9.999E+03</NoDataValue><UnitType>m</UnitType>
@@ -264,7 +273,7 @@ mod tests {
     <CategoryNames><Category>sea</Category><Category/></CategoryNames>
   </PAMRasterBand>
   <Subdataset name="depth"><PAMDataset>
-    <Metadata domain="IMAGE_STRUCTURE"><MDI KEY="X_SIZE">7</MDI></Metadata>
+    <Metadata domain="IMAGE_STRUCTURE"><MDI KEY="X_SIZE">7</MDI><MDI KEY="DATA_TYPE">6</MDI></Metadata>
     <PAMRasterBand band="1"><NoDataValue>nan</NoDataValue></PAMRasterBand>
   </PAMDataset></Subdataset>
 </PAMDataset>"#;
@@ -276,7 +285,7 @@ mod tests {
         assert_eq!(place.transform, Some([440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0]));
         assert_eq!(place.system, "PROJCS[\"WGS 84 / UTM zone 32N\",UNIT[\"a&lt;\"]]");
         assert_eq!(place.axis_mapping.as_deref(), Some("1,2"));
-        assert_eq!((pam.samples, pam.lines), (Some(699), Some(929)));
+        assert_eq!((pam.samples, pam.lines, pam.is_complex), (Some(699), Some(929), Some(true)));
         assert_eq!((pam.bands.len(), &pam.bands[0]), (2, &Band::default()));
         let band = &pam.bands[1];
         assert_eq!(band.description.as_deref(), Some("near <infrared>"));
@@ -291,7 +300,7 @@ mod tests {
         let pam = Pam::parse(XML).unwrap();
         let depth = pam.of_attribute("depth", false, true);
         assert_eq!((depth.samples, depth.lines, depth.bands[0].no_data.as_deref()), (Some(7), Some(929), Some("nan")));
-        assert_eq!(depth.place, pam.place);
+        assert_eq!((&depth.place, depth.is_complex), (&pam.place, Some(false)));
         assert_eq!(pam.of_attribute("TDB_VALUES", false, false).bands.len(), 2);
         assert_eq!(pam.of_attribute("anything", true, false).bands.len(), 2);
         assert_eq!(pam.of_attribute("anything", false, false).bands.len(), 0);

@@ -51,7 +51,10 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     if let Some(fill) = field.no_data.as_deref().and_then(|fill| number::text(field.datatype, fill)) {
         text += &format!("data ignore value = {fill}\n");
     }
-    text += &of_bands(scene);
+    // Of complex numbers, each part is a band here.
+    if !scene.is_complex {
+        text += &of_bands(scene);
+    }
     if let Some(place) = scene.place.as_ref().filter(|place| place.is_north_up())
         && let Some(transform) = place.transform
     {

@@ -7,6 +7,8 @@ pub(crate) mod pam_text;
 #[doc(hidden)]
 pub mod sidecar;
 
+use std::borrow::Cow;
+
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::geo::georeference::Georeference;
 use crate::geo::pam::Band;
@@ -79,6 +81,8 @@ pub struct Scene {
     pub samples: Option<u64>,
     /// Number of rows of the file that belong to the raster.
     pub lines: Option<u64>,
+    /// Whether the two values of each cell are the parts of a complex number, and not two bands.
+    pub is_complex: bool,
     /// The description of each band; empty if there are none.
     pub bands: Vec<Band>,
     /// GDAL's metadata of the raster.
@@ -97,6 +101,14 @@ impl Scene {
     pub fn shared<T: PartialEq + Clone>(&self, of: impl Fn(&Band) -> Option<T>) -> Option<T> {
         let first = of(self.bands.first()?)?;
         self.bands.iter().all(|band| of(band).as_ref() == Some(&first)).then_some(first)
+    }
+
+    /// Returns the field with one value per cell if that is a complex number.
+    pub(crate) fn of_pixels<'f>(&self, field: &'f Field) -> Cow<'f, Field> {
+        match self.is_complex && field.values_per_cell == Some(2) {
+            true => Cow::Owned(field.clone().with_values_per_cell(Some(1))),
+            false => Cow::Borrowed(field),
+        }
     }
 
     /// Returns the number that marks missing values of a band, numbered from 0: its own, or that of all values.

@@ -27,10 +27,11 @@ pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
 /// any affine transform. If the raster is smaller than the file, the data after its last column and row are omitted.
 pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
-    let data_type = gdal_type(field)?;
-    let raster = Raster::all_of(field, &column.shape, scene.band_axis)?;
+    let complex = if scene.is_complex { "C" } else { "" };
+    let data_type = format!("{complex}{}", gdal_type(field)?);
+    let raster = Raster::all_of(&scene.of_pixels(field), &column.shape, scene.band_axis)?;
     let Raster { samples, lines, bands, interleave, rasters, .. } = raster;
-    let size = u128::from(field.datatype.size() as u64);
+    let size = u128::from(field.datatype.size() as u64) * if scene.is_complex { 2 } else { 1 };
     let (samples_wide, lines_wide, bands_wide) = (u128::from(samples), u128::from(lines), u128::from(bands));
     let (pixel, line, band) = match interleave {
         Interleave::Bands => (size, size * samples_wide, size * samples_wide * lines_wide),
@@ -290,6 +291,14 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in {text}");
         }
+    }
+
+    #[test]
+    fn complex_numbers_are_one_band() {
+        let scene = Scene { is_complex: true, ..Scene::default() };
+        let text = String::from_utf8(vrt(&column(Datatype::Float32, &[2, 3, 4], 2), &scene, "a").unwrap()).unwrap();
+        assert!(text.contains("dataType=\"CFloat32\" band=\"2\"") && !text.contains("band=\"3\""), "{text}");
+        assert!(text.contains("<ImageOffset>96</ImageOffset>\n    <PixelOffset>8<"), "{text}");
     }
 
     #[test]

@@ -131,13 +131,14 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
 
 /// Returns whether the bands of a pixel are adjacent, rather than being a plane each.
 fn is_contiguous(cells: &Arc<dyn SpacedBoxes>, scene: &Scene) -> FormatResult<bool> {
-    check(cells.field(), cells.shape().len())?;
-    Ok(Raster::of(cells.field(), cells.shape(), scene.band_axis)?.interleave == Interleave::Pixels)
+    let field = scene.of_pixels(cells.field());
+    check(&field, cells.shape().len())?;
+    Ok(Raster::of(&field, cells.shape(), scene.band_axis)?.interleave == Interleave::Pixels)
 }
 
 /// Returns the form of the image.
 fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &ImageAxes) -> FormatResult<PageProperties> {
-    let field = cells.field();
+    let field = &*scene.of_pixels(cells.field());
     let raster = Raster::of(field, cells.shape(), scene.band_axis)?;
     let bands = u16::try_from(raster.bands).ok().filter(|&bands| bands > 0).ok_or_else(too_large)?;
     check_size([raster.samples, raster.lines])?;
@@ -149,7 +150,8 @@ fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &ImageAxes) -> Format
         _ => Photometric::Grey,
     };
     let layout = Arc::new(TileLayout::of(&**cells, axes.clone()).ok_or_else(too_large)?);
-    Ok(PageProperties { layout, datatype: field.datatype, bands, is_contiguous, photometric })
+    let (datatype, is_complex) = (field.datatype, scene.is_complex);
+    Ok(PageProperties { layout, datatype, is_complex, bands, is_contiguous, photometric })
 }
 
 /// Returns the PAM file beside the image, which GDAL reads with it; `None` if the tags of the image say everything.
@@ -157,8 +159,9 @@ fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &ImageAxes) -> Format
 /// # Errors
 /// As for [`tiff`].
 pub fn pam_beside(field: &Field, shape: &[u64], scene: &Scene) -> FormatResult<Option<String>> {
-    check(field, shape.len())?;
-    let bands = Raster::of(field, shape, scene.band_axis)?.bands;
+    let pixels = scene.of_pixels(field);
+    check(&pixels, shape.len())?;
+    let bands = Raster::of(&pixels, shape, scene.band_axis)?.bands;
     let is_beyond_tags = |band: &Band| {
         let has_opacity = band.palette.iter().any(|[.., opacity]| *opacity != 255);
         let has_lists = !band.categories.is_empty() || !band.statistics.is_empty() || band.attribute_table.is_some();

@@ -186,7 +186,7 @@ fn storing(image: &PageProperties) -> Storing {
     let strip = [columns, image.layout.lines_of_strip().into()];
     Storing {
         is_contiguous: image.is_contiguous || image.bands == 1,
-        value: image.datatype.size() as u64,
+        value: image.bytes_of_value().into(),
         block: image.layout.tile().map_or(strip, |tile| tile.map(u64::from)),
     }
 }

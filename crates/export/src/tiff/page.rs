@@ -24,6 +24,8 @@ pub enum Photometric {
 pub struct PageProperties {
     pub layout: Arc<TileLayout>,
     pub datatype: Datatype,
+    /// Whether each value is a complex number, of two parts of the type.
+    pub is_complex: bool,
     pub bands: u16,
     /// Whether the bands of a pixel are adjacent, rather than being a plane each.
     pub is_contiguous: bool,
@@ -31,20 +33,26 @@ pub struct PageProperties {
 }
 
 impl PageProperties {
+    pub fn bytes_of_value(&self) -> u16 {
+        self.datatype.size() as u16 * if self.is_complex { 2 } else { 1 }
+    }
+
     /// Returns the directory of these tiles; the first tile of the first plane is at the byte `start`. The directory's
     /// length does not depend on the position of the tiles.
     pub fn directory(&self, tiles: Range<u64>, start: u64) -> ImageDirectory {
         let bands = self.bands;
-        let form = match self.datatype.kind() {
-            Kind::Float => 3,
-            Kind::Signed => 2,
-            _ => 1,
+        let form = match (self.datatype.kind(), self.is_complex) {
+            (Kind::Float, false) => 3,
+            (Kind::Signed, false) => 2,
+            (_, false) => 1,
+            (Kind::Float, true) => 6,
+            (_, true) => 5,
         };
         let [samples, lines] = self.layout.size().map(|length| u32::try_from(length).unwrap_or(u32::MAX));
         let mut directory = ImageDirectory::default();
         directory.add(256, TagValues::Long(vec![samples]));
         directory.add(257, TagValues::Long(vec![lines]));
-        directory.add(258, TagValues::Short(vec![8 * self.datatype.size() as u16; bands.into()]));
+        directory.add(258, TagValues::Short(vec![8 * self.bytes_of_value(); bands.into()]));
         directory.add(259, TagValues::Short(vec![1]));
         directory.add(277, TagValues::Short(vec![bands]));
         directory.add(284, TagValues::Short(vec![if self.is_contiguous || bands == 1 { 1 } else { 2 }]));

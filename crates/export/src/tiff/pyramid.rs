@@ -131,7 +131,8 @@ impl PlannedLevel {
         let bands = u16::try_from(bands.map_or(1, |axis| lengths[axis])).map_err(|_| too_large())?;
         let photometric = if (3..=4).contains(&bands) { Photometric::Rgb } else { Photometric::Grey };
         let datatype = field.datatype;
-        let page = PageProperties { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
+        let layout = Arc::new(layout);
+        let page = PageProperties { layout, datatype, is_complex: false, bands, is_contiguous: true, photometric };
         Ok(PlannedLevel { cells, page, kind, planes: named })
     }
 

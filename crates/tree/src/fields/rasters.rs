@@ -8,7 +8,7 @@ use tilefs_export::geo::pam_metadata::{MetadataDomain, RasterWindow};
 use tilefs_export::geo::projjson;
 use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
 use tilefs_export::{Field, Metadatum, number};
-use tilefs_format::datatype::Datatype;
+use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
 use tilefs_reader::array::MetadataItem;
@@ -237,7 +237,8 @@ impl<'a> Rasters<'a> {
             }
         }
         let place = placed.map(|placed| placed.place);
-        Ok(Scene { band_axis: self.band_axis, place, samples, lines, bands, metadata, control_points })
+        let is_complex = self.is_complex(id);
+        Ok(Scene { band_axis: self.band_axis, place, samples, lines, is_complex, bands, metadata, control_points })
     }
 
     /// Returns the shown rows and columns of the array's rasters, and whether all are shown; `None` if the shown rows
@@ -333,10 +334,15 @@ impl<'a> Rasters<'a> {
         self.pam.of_attribute(&self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
     }
 
+    /// Returns whether the two values of each cell are the parts of a complex number.
+    fn is_complex(&self, id: FieldId) -> bool {
+        has_pairs(&self.fields.describe(id)) && self.pam(id).is_complex == Some(true)
+    }
+
     /// Returns the description of each band that is shown.
     fn bands(&self, id: FieldId, field: &Field) -> Vec<Band> {
         let rank = self.fields.schema().dimensions.len();
-        let values = field.values_per_cell.unwrap_or(1);
+        let values = if self.is_complex(id) { 1 } else { field.values_per_cell.unwrap_or(1) };
         let axis = if rank == 3 { Some(self.band_axis.unwrap_or(0)) } else { self.band_axis };
         let subarray = axis.and_then(|axis| self.fields.subarray.selection()?.axes().get(axis));
         let numbers: Vec<u64> = match (subarray, axis) {
@@ -358,6 +364,19 @@ impl<'a> Rasters<'a> {
         };
         numbers.into_iter().map(band).collect()
     }
+}
+
+/// Returns whether each cell of a field has two values that can be the parts of a complex number.
+fn has_pairs(field: &Field) -> bool {
+    field.values_per_cell == Some(2) && matches!(field.datatype.kind(), Kind::Signed | Kind::Float)
+}
+
+/// Returns an attribute as formats of images take it: with one value per cell if that is a complex number. Reads metadata
+/// only of attributes that have two values per cell; if that fails, they count as values.
+pub fn with_whole_pixels(fields: &FieldFolder, id: FieldId, field: &Field) -> Field {
+    let has_pairs = has_pairs(field) && !fields.schema().is_sparse();
+    let is_complex = has_pairs && Rasters::without_labels(fields).is_ok_and(|rasters| rasters.is_complex(id));
+    if is_complex { field.clone().with_values_per_cell(Some(1)) } else { field.clone() }
 }
 
 /// Returns the rows and columns of an array's rasters, if the metadata mark all other cells as padding.

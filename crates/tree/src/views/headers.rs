@@ -9,7 +9,7 @@ use tilefs_export::raster::{envi, sidecar};
 
 use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
-use crate::fields::rasters::Rasters;
+use crate::fields::rasters::{Rasters, with_whole_pixels};
 use crate::node::lazy::LazyFile;
 use crate::node::quoting::path_word;
 use crate::views::builder::FilesOfField;
@@ -43,7 +43,7 @@ pub static VRT: View = View {
         ..ViewFacts::PLAIN
     },
     add: Add::OfFields(|files| {
-        let fits = sidecar::check_vrt(&files.field, files.axes()).is_ok();
+        let fits = sidecar::check_vrt(&with_whole_pixels(files.fields, files.id, &files.field), files.axes()).is_ok();
         add_header(files, &VRT.facts, fits.then_some(("vrt", sidecar::vrt)));
     }),
     commands: &[(CommandTask::Raster, gdal)],

@@ -9,7 +9,7 @@ use tilefs_format::error::Result;
 
 use crate::cells::{DenseBoxes, FieldId};
 use crate::fields::FieldFolder;
-use crate::fields::rasters::{self, Rasters};
+use crate::fields::rasters::{self, Rasters, with_whole_pixels};
 use crate::node::listing::Listing;
 use crate::node::quoting::shell_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
@@ -57,7 +57,7 @@ fn add(files: &mut FilesOfField<'_>) {
         return;
     }
     let name = files.name("tif");
-    match check(&files.field, files.axes()) {
+    match check(&with_whole_pixels(files.fields, files.id, &files.field), files.axes()) {
         Err(reason) => files.leave_out(name, reason),
         Ok(()) => files.add(name, &TIFF.facts, |fields, id| fields.file(move |fields| picture(fields, id))),
     }
@@ -65,7 +65,10 @@ fn add(files: &mut FilesOfField<'_>) {
 
 /// Declares the file beside the image of an attribute.
 fn add_metadata(files: &mut FilesOfField<'_>) {
-    if files.is_dimension() || check(&files.field, files.axes()).is_err() {
+    if files.is_dimension() {
+        return;
+    }
+    if check(&with_whole_pixels(files.fields, files.id, &files.field), files.axes()).is_err() {
         return;
     }
     let (beside, id) = (files.fields.clone(), files.id);
