@@ -134,6 +134,13 @@ fn gdal_rasterio_and_xarray_see_the_raster_that_gdal_sees_in_a_geotiff() {
 }
 
 #[test]
+fn gdal_sees_in_tiffs_and_virtual_rasters_what_its_own_driver_sees_in_the_array() {
+    if has("gdalinfo") {
+        made_and_checked("pyproj", "driver_files.py");
+    }
+}
+
+#[test]
 fn xarray_gdal_and_rasterio_see_what_gdal_s_multidimensional_driver_says() {
     if has("gdalinfo") {
         made_and_checked("numpy, netCDF4, rasterio, tiledb, xarray", "multidim_files.py");
