@@ -68,6 +68,12 @@ fn listed_formats(root: &Arc<dyn Folder>, array: &str) -> Vec<(String, String)> 
     listed.map(named).collect()
 }
 
+/// Returns the paths of arrays; that of the root is empty.
+fn arrays_of(root: &Arc<dyn Folder>) -> Vec<String> {
+    let schemas = files(&**root).into_iter().filter_map(|path| Some(path.strip_suffix("schema.json")?.to_owned()));
+    schemas.map(|array| array.trim_end_matches('/').to_owned()).collect()
+}
+
 /// A group in TileDB-CF's form: variables with an attribute of their own, along the dimensions of the array.
 fn cf_group(folder: &Path) -> PathBuf {
     let group = folder.join("climate");
@@ -150,11 +156,8 @@ fn what_an_array_lists_does_not_depend_on_what_was_opened_before() {
     let folder = tempfile::tempdir().unwrap();
     for (place, views, _) in groups(folder.path()) {
         let root = opened(&place, ShownViews::NONE);
-        let arrays: Vec<String> = files(&*root)
-            .into_iter()
-            .filter_map(|path| Some(path.strip_suffix("/schema.json")?.to_owned()))
-            .filter(|path| !views.contains(&path.split('/').next().unwrap()))
-            .collect();
+        let mut arrays = arrays_of(&root);
+        arrays.retain(|path| !views.contains(&path.split('/').next().unwrap()));
         assert!(!arrays.is_empty());
         for array in arrays {
             let seen = |root: &Arc<dyn Folder>| {
@@ -175,4 +178,25 @@ fn what_an_array_lists_does_not_depend_on_what_was_opened_before() {
             "{about}"
         );
     }
+}
+
+/// A raster of GDAL lists its image, and the raw values once; an array that GDAL did not describe lists no image.
+#[test]
+fn a_raster_of_gdal_lists_its_image_and_its_values_once() {
+    let root = opened(&tilefs_fixtures::fixtures().join("rasters/picture"), ShownViews::NONE);
+    let array = arrays_of(&root).into_iter().next().unwrap();
+    let [image, plain] = ["tiff", "npy"].map(|view| names(&root, &array).iter().any(|name| name == view));
+    assert!(image && !plain, "{:?}", names(&root, &array));
+    let path = |name: &str| format!("{array}{}{name}", if array.is_empty() { "" } else { "/" });
+    let listed: Vec<(String, String)> = listed_formats(&root, &path(""));
+    let of_values = ["NumPy", "text", "table", "netCDF"];
+    assert!(!listed.iter().any(|(_, format)| of_values.contains(&format.as_str())), "{listed:?}");
+    let [raw, images] = ["raw", "BigTIFF"].map(|format| {
+        let files = listed.iter().filter(|(_, own)| own == format);
+        files.map(|(path, _)| file(&root, path).len().unwrap()).sum::<u64>()
+    });
+    assert!(raw > 0 && (100..=150).contains(&(100 * images / raw)), "{raw} {images}");
+    assert!(text(&root, &path("README.txt")).contains("tiff/"));
+    let of_none = opened(&tilefs_fixtures::fixtures().join("demo"), ShownViews::NONE);
+    assert!(!names(&of_none, "").iter().any(|name| name == "tiff"));
 }

@@ -190,7 +190,7 @@ impl Explanations {
             (FieldFolderKind::Whole, CellsSummary::Dense { .. }) => findings.known(image_part(&self.fields)),
             _ => None,
         };
-        findings.last &= self.fields.shown.group_lists_values().1;
+        findings.last &= self.fields.shown.lists_values().1;
         let (files, not_listed) = self.files.get().map(FileList::describe).unwrap_or_default();
         let description = Description {
             path: array.path().to_string(),

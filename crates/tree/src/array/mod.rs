@@ -219,7 +219,8 @@ fn dense_folder(
     let dense = Arc::new(labelled(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
     let subarray = Arc::new(DenseSubarray::new(dense.clone(), selection));
-    let whole = FieldFolder { subarray, names, modified, shown: options.shown.clone(), form };
+    let shown = domains::shown_of_array(dense.array(), &options.shown);
+    let whole = FieldFolder { subarray, names, modified, shown, form };
     let of_box = options.clone();
     let nonempty = Arc::new(NonEmptyFolder::new(dense, whole.clone(), move |fields, covers| {
         tree_of(fields, covers, &of_box, FieldFolderKind::Variant(NONEMPTY), None)

@@ -22,6 +22,9 @@ pub type MemberForm = fn(&OpenedGroup, &Arc<OpenedArray>) -> Result<Option<Array
 /// Adds files of a domain to the folder of an array that was last modified at a time.
 pub type AddToArray = fn(&mut FolderBuilder, &Arc<OpenedArray>, SystemTime) -> Result<()>;
 
+/// Returns the word of the view that an array is stored for, if the array is of the domain.
+pub type OwnView = fn(&OpenedArray) -> Result<Option<&'static str>>;
+
 /// Returns the height and the width of a matrix that a domain stores in an array.
 pub type MatrixLengths = fn(&OpenedArray) -> Result<Option<[u64; 2]>>;
 
@@ -40,6 +43,8 @@ pub struct Domain {
     pub member_form: Option<MemberForm>,
     /// Adds files to the folder of an array.
     pub add_to_array: Option<AddToArray>,
+    /// Returns the word of `--show` of the view that an array is stored for.
+    pub own_view: Option<OwnView>,
     /// Returns the lengths of a matrix, if the domain stores them.
     pub matrix_lengths: Option<MatrixLengths>,
 }
@@ -53,6 +58,7 @@ impl Domain {
         array_form: None,
         member_form: None,
         add_to_array: None,
+        own_view: None,
         matrix_lengths: None,
     };
 }

@@ -5,6 +5,7 @@ pub mod bioimaging;
 pub mod cf;
 mod domain;
 pub mod filestore;
+mod gdal;
 pub mod group_view;
 pub mod soma;
 pub mod vcf;
@@ -18,6 +19,7 @@ use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
 
 use crate::fields::array_form::ArrayForm;
+use crate::node::shown::{ArrayOfDomain, ShownViews};
 use crate::views::builder::FolderBuilder;
 
 pub use domain::{Domain, GroupDomain, GroupFiles, GroupUses, PlainZarr, ShownGroup};
@@ -25,8 +27,14 @@ pub use group_view::{DescribedViews, GroupView};
 pub use vcf::lists::VariantLists;
 
 /// All domains. The first one that has an own form of a folder takes precedence, and texts are in this order.
-pub const DOMAINS: [Domain; 5] =
-    [soma::group::DOMAIN, cf::group::DOMAIN, vcf::group::DOMAIN, bioimaging::group::DOMAIN, filestore::DOMAIN];
+pub const DOMAINS: [Domain; 6] = [
+    soma::group::DOMAIN,
+    cf::group::DOMAIN,
+    vcf::group::DOMAIN,
+    bioimaging::group::DOMAIN,
+    filestore::DOMAIN,
+    gdal::DOMAIN,
+];
 
 /// Returns what the domains add to the folder of a group.
 pub fn of_group(group: &ShownGroup) -> Arc<[Box<dyn GroupDomain>]> {
@@ -56,6 +64,21 @@ pub fn member_form(group: &OpenedGroup, array: &Arc<OpenedArray>) -> Result<Opti
 /// As for [`member_form`].
 pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: SystemTime) -> Result<()> {
     DOMAINS.iter().filter_map(|domain| domain.add_to_array).try_for_each(|add| add(builder, array, modified))
+}
+
+/// Returns the views that an array lists: also the one that it is stored for. Reads nothing.
+pub fn shown_of_array(array: &Arc<OpenedArray>, shown: &ShownViews) -> ShownViews {
+    shown.clone().of_array(Arc::new(ListingArray(array.clone())))
+}
+
+/// An array whose domain is determined when the array is listed.
+struct ListingArray(Arc<OpenedArray>);
+
+impl ArrayOfDomain for ListingArray {
+    fn own_view(&self) -> (Option<&'static str>, bool) {
+        // Files of the array report the damage.
+        first(|domain| domain.own_view.map_or(Ok(None), |of| of(&self.0))).map_or((None, false), |word| (word, true))
+    }
 }
 
 /// Returns the lengths of a matrix, if a domain stores them.

@@ -11,8 +11,8 @@ use tilefs_export::{Field, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
-use tilefs_reader::array::MetadataItem;
 use tilefs_reader::array::dense::AxisRange;
+use tilefs_reader::array::{MetadataItem, OpenedArray};
 use tilefs_select::Addressing;
 use tilefs_storage::StoreKey;
 
@@ -102,7 +102,9 @@ impl<'a> Rasters<'a> {
             })
             .collect();
         let stored = match metadata.get(GDAL_METADATA).map(whole).transpose()?.flatten() {
-            None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => gdal_file(fields)?,
+            None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => {
+                text_of_gdal_file(fields.subarray.array())?
+            }
             stored => stored,
         };
         let pam = stored.and_then(|text| Pam::parse(std::str::from_utf8(&text).ok()?));
@@ -447,15 +449,31 @@ fn stem(folder: &StoreKey) -> Option<String> {
     Some(name[..dot.unwrap_or(name.len())].to_owned())
 }
 
-/// Returns GDAL's description in a file of the array's folder. The file has the name that the folder had when it was
-/// written.
-fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
-    let array = fields.subarray.array();
-    let storage = &array.context().storage;
+/// Returns whether GDAL described an array as a raster.
+///
+/// # Errors
+/// Fails if the metadata cannot be read.
+pub fn is_described_by_gdal(array: &OpenedArray) -> Result<bool> {
+    let schema = array.schema();
+    if schema.is_sparse() || !(2..=3).contains(&schema.dimensions.len()) {
+        return Ok(false);
+    }
+    Ok(array.metadata()?.get(GDAL_METADATA).is_some() || gdal_file(array).is_some())
+}
+
+/// Returns GDAL's description in a file of the array's folder.
+fn text_of_gdal_file(array: &OpenedArray) -> Result<Option<Vec<u8>>> {
+    let read = |file: StoreKey| array.context().storage.read(&file, MAX_GDAL_FILE);
+    gdal_file(array).map(read).transpose().in_array(array.path())
+}
+
+/// Returns the file of an array's folder that has GDAL's description. The file has the name that the folder had when it
+/// was written.
+fn gdal_file(array: &OpenedArray) -> Option<StoreKey> {
     let files = array.folder().directory().listing().top();
     let found: Vec<_> = files.iter().filter(|file| !file.is_folder() && file.name.ends_with(GDAL_FILE)).collect();
     let stem = stem(array.path()).map(|stem| format!("{stem}{GDAL_FILE}"));
     let own = found.iter().find(|file| Some(&file.name) == stem.as_ref());
     let own = own.or(found.first().filter(|_| found.len() == 1));
-    own.map(|file| storage.read(&array.path().join(&file.name), MAX_GDAL_FILE)).transpose().in_array(array.path())
+    own.map(|file| array.path().join(&file.name))
 }

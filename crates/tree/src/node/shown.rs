@@ -1,5 +1,5 @@
-//! The optional views that are listed: those that words of `--show` name, and those whose values no group around an array
-//! lists in a view of its own.
+//! The optional views that are listed: those that words of `--show` name, the one that an array is stored for, and those
+//! whose values no such view lists, of the array or of a group around it.
 //!
 //! A recursive copy would copy the values once more for each listed view, so most views are found only by name. File
 //! dialogs, globs and completion see only listed files.
@@ -16,6 +16,12 @@ pub trait GroupAround: Send + Sync {
     fn lists_values(&self) -> (bool, bool);
 }
 
+/// An array, as far as its domain decides what it lists.
+pub trait ArrayOfDomain: Send + Sync {
+    /// Returns the word of the view that the array is stored for, if there is one, and whether the result is final.
+    fn own_view(&self) -> (Option<&'static str>, bool);
+}
+
 /// The views that are listed of those that not every array lists.
 #[derive(Clone, Default)]
 pub struct ShownViews {
@@ -23,14 +29,16 @@ pub struct ShownViews {
     words: Vec<&'static str>,
     /// The innermost group around the array.
     around: Option<Arc<dyn GroupAround>>,
+    /// The array itself, if it may be of a domain.
+    array: Option<Arc<dyn ArrayOfDomain>>,
 }
 
 impl ShownViews {
     /// No views of `--show`.
-    pub const NONE: ShownViews = ShownViews { are_all: false, words: Vec::new(), around: None };
+    pub const NONE: ShownViews = ShownViews { are_all: false, words: Vec::new(), around: None, array: None };
 
     /// All views, with and without a word.
-    pub const ALL: ShownViews = ShownViews { are_all: true, words: Vec::new(), around: None };
+    pub const ALL: ShownViews = ShownViews { are_all: true, words: Vec::new(), around: None, array: None };
 
     #[must_use]
     pub fn with(mut self, word: &'static str) -> Self {
@@ -52,6 +60,12 @@ impl ShownViews {
         ShownViews { around: Some(group), ..self }
     }
 
+    /// Returns the same for an array that may be of a domain.
+    #[must_use]
+    pub fn of_array(self, array: Arc<dyn ArrayOfDomain>) -> Self {
+        ShownViews { array: Some(array), ..self }
+    }
+
     /// Returns the same without the views that words name.
     pub fn without_words(&self) -> Self {
         ShownViews { around: self.around.clone(), ..Self::NONE }
@@ -70,10 +84,31 @@ impl ShownViews {
         self.around.as_ref().map_or((false, true), |group| group.lists_values())
     }
 
-    /// Returns the listing of a view that is listed if no group around the array lists a view of the same values.
-    pub fn unless_group_lists_values(&self) -> Listing {
-        let Some(group) = self.around.clone() else { return Listing::Always };
-        Listing::if_wanted(move || !group.lists_values().0)
+    /// Returns whether a view of the array's values is listed that is not one of every array: that of a group around it,
+    /// or the one that the array is stored for. Also returns whether the result is final.
+    pub fn lists_values(&self) -> (bool, bool) {
+        let (of_group, group_lasts) = self.group_lists_values();
+        let (own, own_lasts) = self.own_view();
+        (of_group || own.is_some(), group_lasts && own_lasts)
+    }
+
+    fn own_view(&self) -> (Option<&'static str>, bool) {
+        self.array.as_ref().map_or((None, true), |array| array.own_view())
+    }
+
+    /// Returns the listing of a view that is listed unless another view of the same values is.
+    pub fn unless_values_are_listed(&self) -> Listing {
+        if self.around.is_none() && self.array.is_none() {
+            return Listing::Always;
+        }
+        let this = self.clone();
+        Listing::if_wanted(move || !this.lists_values().0)
+    }
+
+    /// Returns the listing of a view that is listed if the array is stored for it.
+    pub fn if_own_view(&self, word: &'static str) -> Listing {
+        let Some(array) = self.array.clone() else { return Listing::Never };
+        Listing::if_wanted(move || array.own_view().0 == Some(word))
     }
 }
 
@@ -106,10 +141,10 @@ mod tests {
 
     #[test]
     fn a_group_that_lists_values_hides_the_views_of_its_arrays() {
-        assert!(ShownViews::NONE.unless_group_lists_values().is_listed());
+        assert!(ShownViews::NONE.unless_values_are_listed().is_listed());
         for lists in [false, true] {
             let shown = ShownViews::NONE.with("csv").below(Arc::new(KnownGroup(lists)));
-            assert_eq!(shown.unless_group_lists_values().is_listed(), !lists);
+            assert_eq!(shown.unless_values_are_listed().is_listed(), !lists);
             let without = shown.without_words();
             assert!(!without.has("csv") && without.group_lists_values() == (lists, true));
         }

@@ -45,9 +45,10 @@ pub struct ReadmeTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     Always,
-    /// Unless a group around the array lists a view of the same values; then with this word of `--show`.
+    /// Unless another view of the same values is listed, of a group around the array or the one that the array is stored
+    /// for; then with this word of `--show`.
     Alone(&'static str),
-    /// With this word of `--show`.
+    /// With this word of `--show`, and for arrays that are stored for it.
     With(&'static str),
     /// Only with all views.
     WithAll,
@@ -88,7 +89,8 @@ impl ViewFacts {
         };
         match self.shown {
             _ if has_word => Listing::Always,
-            Shown::Alone(_) => shown.unless_group_lists_values(),
+            Shown::Alone(_) => shown.unless_values_are_listed(),
+            Shown::With(word) => shown.if_own_view(word),
             _ => Listing::Never,
         }
     }
