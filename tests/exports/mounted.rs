@@ -379,7 +379,7 @@ fn geopandas_duckdb_and_gdal_read_geometries_and_skip_those_elsewhere() {
 #[test]
 fn the_parts_of_spatialdata_open_with_the_libraries_that_it_uses() {
     let ways = [("numpy, tiledb, zarr, geopandas, dask.dataframe, anndata", "check")];
-    made_and_looked_at("spatial_files.py", "numpy, tiledb", &ways);
+    made_and_looked_at("spatial_files.py", "numpy, tiledb, shapely", &ways);
 }
 
 #[test]

@@ -9,7 +9,7 @@ import tiledb
 
 from soma_files import add, create, frame, group, matrix, text, variables
 
-SPOTS, GENES = 40, 6
+SPOTS, GENES, CELLS = 40, 6, 2500
 SCENE = ("left", "right")
 # What leads from the scene to each element, as TileDB-SOMA writes it, and the matrix of the way back.
 TRANSFORMS = {
@@ -17,6 +17,7 @@ TRANSFORMS = {
     "cells": ({"transform_type": "AffineTransform", "transform": {"matrix": [[0, 2, 5], [-1, 0, 7], [0, 0, 1]]}}, [[0, -1, 7], [0.5, 0, -2.5]]),
     "lone": (None, [[1, 0, 0], [0, 1, 0]]),
     "picture": ({"transform_type": "UniformScaleTransform", "transform": {"scale": 2.0}}, [[0.5, 0, 0], [0, 0.5, 0]]),
+    "outlines": ({"transform_type": "ScaleTransform", "transform": {"scale_factors": [2.0, 0.5]}}, [[0.5, 0, 0], [0, 2, 0]]),
     "molecules": ({"transform_type": "IdentityTransform", "transform": {}}, [[1, 0, 0], [0, 1, 0]]),
 }
 LEVELS = {"full": (3, 64, 96), "half": (3, 32, 48)}
@@ -36,6 +37,35 @@ def points(path, axes=("x", "y"), rows=SPOTS, **metadata):
         array.meta["soma_coordinate_space"] = space(axes)
         for key, value in metadata.items():
             array.meta[key] = value
+
+
+def geometries(path, shapes, axes=("x", "y"), **columns):
+    """Makes a frame of geometries as TileDB-SOMA does: the dimensions are the sides of their boxes."""
+    import shapely
+
+    bounds = shapely.bounds(shapes)
+    sides = {f"tiledb__internal__{axis}__{end}": bounds[:, 2 * number + place]
+             for number, end in enumerate(("min", "max")) for place, axis in enumerate(axes)}
+    dims = [tiledb.Dim(side, (-1e9, 1e9), 2048.0, dtype="f8") for side in sides] + [tiledb.Dim("soma_joinid", (0, 9999), 50, dtype="i8")]
+    attrs = [tiledb.Attr("soma_geometry", dtype="wkb", var=True), tiledb.Attr("kind", dtype="U0", var=True)]
+    attrs += [tiledb.Attr(name, dtype="i8") for name in columns]
+    tiledb.Array.create(path, tiledb.ArraySchema(tiledb.Domain(*dims), attrs, sparse=True))
+    cells = {"soma_geometry": text(shapely.to_wkb(shapes)), "kind": text(shape.geom_type for shape in shapes), **columns}
+    with tiledb.open(path, "w") as array:
+        array[(*sides.values(), random.permutation(len(shapes)))] = cells
+        array.meta["soma_object_type"] = "SOMAGeometryDataFrame"
+        array.meta["soma_coordinate_space"] = space(axes)
+
+
+def polygons():
+    """Returns boxes, circles with holes, and pairs of boxes."""
+    import shapely
+
+    low = random.uniform(0, 100, (CELLS, 2))
+    boxes = shapely.box(*low.T, *(low + random.uniform(1, 5, (CELLS, 2))).T)
+    rings = shapely.difference(shapely.buffer(shapely.centroid(boxes), 3), shapely.buffer(shapely.centroid(boxes), 1))
+    pairs = shapely.multipolygons([[shape, shapely.transform(shape, lambda points: points + 10)] for shape in boxes])
+    return np.where(np.arange(CELLS) % 3 == 0, boxes, np.where(np.arange(CELLS) % 3 == 1, rings, pairs))
 
 
 def image(path):
@@ -81,7 +111,15 @@ def make():
     points(f"{scene}/obsl/lone")
     points(f"{scene}/obsl/deep", ("x", "y", "z"))
     points(f"{scene}/obsl/named", ("a", "b"))
-    collection(f"{scene}/obsl", "spots", "cells", "lone", "deep", "named")
+    import shapely
+
+    shapes = polygons()
+    geometries(f"{scene}/obsl/outlines", shapes)
+    geometries(f"{scene}/obsl/mixed", np.append(shapes[:9], shapely.linestrings([[0, 0], [1, 1]])))
+    geometries(f"{scene}/obsl/heights", shapely.force_3d(shapes[:9]))
+    geometries(f"{scene}/obsl/places", shapely.points(random.uniform(0, 9, (9, 2))))
+    geometries(f"{scene}/obsl/twice", shapes[:9], geometry=np.arange(9))
+    collection(f"{scene}/obsl", "spots", "cells", "lone", "deep", "named", "outlines", "mixed", "heights", "places", "twice")
     points(f"{scene}/varl/RNA/molecules", rows=GENES)
     collection(f"{scene}/varl/RNA", "molecules")
     collection(f"{scene}/varl", "RNA")
@@ -96,7 +134,8 @@ def make():
 
 
 STORE = "mnt_spatial/spatialdata"
-ELEMENTS = {"shapes": {"s1_spots": "obsl/spots"}, "images": {"s1_picture": "img/picture"},
+LEFT_OUT = ["deep", "named", "mixed", "heights", "places", "twice"]
+ELEMENTS = {"shapes": {"s1_spots": "obsl/spots", "s1_outlines": "obsl/outlines"}, "images": {"s1_picture": "img/picture"},
             "points": {"s1_cells": "obsl/cells", "s1_lone": "obsl/lone", "s1_RNA_molecules": "varl/RNA/molecules"}}
 
 
@@ -113,6 +152,18 @@ def same(table, path, x, y):
         assert (np.asarray(found)[order] == cells[name][own]).all(), f"{path} {name}"
 
 
+def same_outlines(frame):
+    """Compares polygons with those that libtiledb reads."""
+    import shapely
+
+    cells = stored("obsl/outlines")
+    order = np.argsort(cells["soma_joinid"])
+    wanted = shapely.from_wkb([np.asarray(cell).tobytes() for cell in cells["soma_geometry"][order]])
+    frame = frame.sort_values("soma_joinid")
+    assert frame.geometry.name == "geometry" and len(frame) == CELLS and (frame["kind"] == cells["kind"][order]).all()
+    assert shapely.equals_exact(frame.geometry.values, wanted, 0).all() and set(frame.geom_type) == {"Polygon", "MultiPolygon"}
+
+
 def check():
     import anndata
     import dask.dataframe
@@ -122,7 +173,7 @@ def check():
     root = zarr.open_group(STORE, mode="r")
     assert root.attrs["spatialdata_attrs"] == {"version": "0.2"}
     left_out = root.attrs["left_out"]
-    assert left_out.keys() == {"spatial/bare", "spatial/s1/obsl/deep", "spatial/s1/obsl/named"}, left_out
+    assert left_out.keys() == {"spatial/bare", *(f"spatial/s1/obsl/{name}" for name in LEFT_OUT)}, left_out
     assert set(root.group_keys()) == {"images", "points", "shapes", "tables"}
     for kind, elements in ELEMENTS.items():
         assert set(root[kind].group_keys()) == set(elements), kind
@@ -140,6 +191,7 @@ def check():
     spots = geopandas.read_parquet(f"{STORE}/shapes/s1_spots/shapes.parquet")
     same(spots, "obsl/spots", spots.geometry.x, spots.geometry.y)
     assert (spots["radius"] == 2.5).all() and spots.geometry.name == "geometry"
+    same_outlines(geopandas.read_parquet(f"{STORE}/shapes/s1_outlines/shapes.parquet"))
     for key, path in ELEMENTS["points"].items():
         cloud = dask.dataframe.read_parquet(f"{STORE}/points/{key}/points.parquet").compute()
         same(cloud, path, cloud["x"], cloud["y"])
@@ -170,6 +222,8 @@ def read():
             assert to == ("s1" if TRANSFORMS[name][0] else key)
             assert map.to_affine_matrix(("x", "y"), ("x", "y"))[:2].tolist() == TRANSFORMS[name][1], key
     same(store.shapes["s1_spots"], "obsl/spots", store.shapes["s1_spots"].geometry.x, store.shapes["s1_spots"].geometry.y)
+    same_outlines(store.shapes["s1_outlines"])
+    spatialdata.models.ShapesModel.validate_shapes_not_mixed_types(store.shapes["s1_outlines"])
     for key, path in ELEMENTS["points"].items():
         cloud = store.points[key].compute()
         same(cloud, path, cloud["x"], cloud["y"])

@@ -4,55 +4,36 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::error::Result;
 use tilefs_reader::array::ValueBounds;
 use tilefs_reader::lru_cache::LruCache;
-use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 
+use super::geometries::{BLOCK_ROWS, StoredGeometries, geometry_of};
 use crate::column::{Column, ColumnStatistics, Field};
 use crate::content::Content;
 use crate::content::element::{BLOCK, Computed, by_elements};
-use crate::content::offsets::Offsets;
-use crate::content::validity::{RowValidity, Validity};
-use crate::geo::wkb::{Geometry, WkbError};
 
 /// The names of the sides of a box in GeoParquet, in the order of the columns of [`boxes`].
 pub const SIDES: [&str; 4] = ["xmin", "ymin", "xmax", "ymax"];
 
-/// Number of geometries whose boxes are computed together.
-const BLOCK_ROWS: u64 = 1024;
-
-/// Number of such blocks to keep: a reader asks for the four sides one after the other.
+/// Number of blocks of boxes to keep: a reader asks for the four sides one after the other.
 const RECENT_BLOCKS: usize = 256;
-
-/// Size in bytes of the geometries that are read together; a longer one is read alone.
-const READ_TOGETHER: u64 = 1 << 20;
 
 /// Returns columns of the least and the greatest coordinates of the geometries of a column of well-known binary. A null and
 /// an empty geometry have no box: its sides are "not a number". The box of a curve is everything.
 pub fn boxes(geometries: &Column) -> Option<[Column; 4]> {
-    let boxes = Arc::new(GeometryBoxes {
-        name: geometries.field.name.clone(),
-        values: geometries.values.clone(),
-        offsets: geometries.offsets.clone()?,
-        validity: geometries.validity.clone(),
-        rows: geometries.cells(),
-        recent: LruCache::new(RECENT_BLOCKS),
-    });
+    let geometries = StoredGeometries::of(geometries)?;
+    let boxes = Arc::new(GeometryBoxes { geometries, recent: LruCache::new(RECENT_BLOCKS) });
     Some(std::array::from_fn(|side| {
         let content = BoxSide { of: boxes.clone(), side };
-        Column::fixed(Field::new(SIDES[side], Datatype::Float64), vec![boxes.rows], Arc::new(content))
+        Column::fixed(Field::new(SIDES[side], Datatype::Float64), vec![boxes.geometries.rows], Arc::new(content))
     }))
 }
 
 /// The boxes around the geometries of a column.
 struct GeometryBoxes {
-    name: String,
-    values: Arc<dyn Content>,
-    offsets: Offsets,
-    validity: Option<Validity>,
-    rows: u64,
+    geometries: StoredGeometries,
     /// Recently computed blocks, by number.
     recent: LruCache<u64, Arc<Vec<[f64; 4]>>>,
 }
@@ -60,44 +41,14 @@ struct GeometryBoxes {
 impl GeometryBoxes {
     fn block(&self, number: u64) -> Result<Arc<Vec<[f64; 4]>>> {
         self.recent.get_or_make(number, || {
-            let first = number * BLOCK_ROWS;
-            Ok(Arc::new(self.compute(first..(first + BLOCK_ROWS).min(self.rows)).in_field(&self.name)?))
+            let rows = self.geometries.block(number);
+            let mut boxes = Vec::with_capacity((rows.end - rows.start) as usize);
+            self.geometries.for_each(rows, &mut |row, geometry| {
+                boxes.push(geometry.map_or(Ok(NO_BOX), |geometry| box_of(geometry, row))?);
+                Ok(())
+            })?;
+            Ok(Arc::new(boxes))
         })
-    }
-
-    fn compute(&self, rows: Range<u64>) -> Result<Vec<[f64; 4]>> {
-        let count = (rows.end - rows.start) as usize;
-        let mut offsets = vec![0; count + 1];
-        self.offsets.read_into(rows.start, &mut offsets)?;
-        if !offsets.is_sorted() || offsets.last().is_some_and(|&end| end > self.values.len()) {
-            return Err(Error::damaged("offsets of geometries that decrease, or lie outside"));
-        }
-        let validity = RowValidity::of(self.validity.as_ref(), rows.clone())?;
-        let (mut boxes, mut bytes) = (Vec::with_capacity(count), Vec::new());
-        while boxes.len() < count {
-            let first = boxes.len();
-            let start = offsets[first];
-            let together = offsets[first + 1..].partition_point(|end| end - start <= READ_TOGETHER).max(1);
-            let length = usize::try_from(offsets[first + together] - start).unwrap_or(usize::MAX);
-            memory::resize(&mut bytes, length, "a geometry")?;
-            self.values.read_at(start, &mut bytes)?;
-            for row in first..first + together {
-                let geometry = &bytes[(offsets[row] - start) as usize..(offsets[row + 1] - start) as usize];
-                let around = if validity.is_null(row) { NO_BOX } else { box_of(geometry, rows.start + row as u64)? };
-                boxes.push(around);
-            }
-        }
-        Ok(boxes)
-    }
-
-    /// Prefetches the geometries of the blocks with some rows.
-    fn read_ahead(&self, rows: Range<u64>) -> Result<()> {
-        let end = rows.end.next_multiple_of(BLOCK_ROWS).min(self.rows);
-        let rows = rows.start / BLOCK_ROWS * BLOCK_ROWS..end;
-        let [start, end] = [self.offsets.at(rows.start)?, self.offsets.at(rows.end)?];
-        self.offsets.read(8 * rows.start, Output::Ahead(8 * (rows.end - rows.start + 1)))?;
-        RowValidity::default().read(self.validity.as_ref(), rows, &Output::Ahead(0))?;
-        self.values.read(start, Output::Ahead(end.saturating_sub(start)))
     }
 }
 
@@ -106,12 +57,8 @@ const NO_BOX: [f64; 4] = [f64::NAN; 4];
 const EVERYTHING: [f64; 4] = [f64::NEG_INFINITY, f64::NEG_INFINITY, f64::INFINITY, f64::INFINITY];
 
 fn box_of(bytes: &[u8], row: u64) -> Result<[f64; 4]> {
-    let geometry = match Geometry::read(bytes) {
-        Ok(geometry) => geometry,
-        // It extends beyond its vertices.
-        Err(WkbError::Curve) => return Ok(EVERYTHING),
-        Err(reason) => return Err(Error::damaged(format!("the geometry of row {row}, which is {}", reason.what()))),
-    };
+    // A curve extends beyond its vertices.
+    let Some(geometry) = geometry_of(bytes, row)? else { return Ok(EVERYTHING) };
     let mut found = NO_BOX;
     geometry.for_each_vertex(&mut |vertex| {
         // Of a number and "not a number", these functions return the number.
@@ -128,13 +75,13 @@ struct BoxSide {
 
 impl Content for BoxSide {
     fn len(&self) -> u64 {
-        self.of.rows.saturating_mul(8)
+        self.of.geometries.rows.saturating_mul(8)
     }
 
     fn fill(&self, offset: u64, out: Output<'_>) -> Result<()> {
         by_elements(8, BLOCK_ROWS as usize, offset, out, |first, mut out| {
             let rows = first..first + out.len() / 8;
-            let Some(out) = out.wanted() else { return self.of.read_ahead(rows) };
+            let Some(out) = out.wanted() else { return self.of.geometries.read_ahead(rows) };
             let mut block = (u64::MAX, Arc::default());
             for (row, bytes) in rows.zip(out.as_chunks_mut().0) {
                 if block.0 != row / BLOCK_ROWS {
@@ -235,6 +182,7 @@ impl ColumnStatistics for AroundCentres {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geo::wkb::Geometry;
     use crate::testing::{assert_random_access, assert_reads_ahead_within, read_all};
 
     fn wkb(kind: u32, coordinates: &[f64]) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! Descriptions of tables that Parquet and Arrow files carry for the programs that read them.
 
 mod boxes;
+pub mod geometries;
 pub mod geoparquet;
 pub mod pandas;

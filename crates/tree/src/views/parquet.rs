@@ -6,6 +6,7 @@ use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, ParquetFile, PartsMetadata, StructColumn, parquet_file};
+use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 
 use crate::cells::{FieldId, MAX_PART_ROWS};
@@ -115,6 +116,19 @@ fn whole_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
     let described = fields.clone();
     let file = fields.file(move |fields| Ok(Arc::new(table(fields, change)?.file(fields)?)));
     file.described_by(move || xattrs::of_table(&described))
+}
+
+/// The name that GeoPandas gives to geometries.
+pub const GEOMETRY: &str = "geometry";
+
+/// Returns the table as a Parquet file for programs that look for geometries in a column of the usual name.
+pub fn file_of_shapes(fields: &FieldFolder) -> LazyFile {
+    whole_file(fields, |mut column| {
+        if column.field.datatype == Datatype::GeomWkb {
+            column.field.name = GEOMETRY.to_owned();
+        }
+        column
+    })
 }
 
 /// The columns of a table, each with what is known of its values.

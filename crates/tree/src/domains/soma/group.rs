@@ -1,6 +1,6 @@
 //! What SOMA adds to the folder of an experiment: annotated data, and parts of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::error::Result;
@@ -20,7 +20,7 @@ use crate::node::{Folder, Node};
 pub const DOMAIN: Domain = Domain {
     groups: "Experiments of TileDB-SOMA",
     group_views: &VIEWS,
-    of_group: Some(|group| Box::new(SomaGroup(group))),
+    of_group: Some(|group| Box::new(SomaGroup { shown: group, spatial: OnceLock::new() })),
     array_form: Some(array_form),
     matrix_lengths: Some(matrix_lengths),
     ..Domain::NONE
@@ -71,8 +71,8 @@ const VIEWS: [GroupView; 9] = [
     GroupView {
         path: SPATIALDATA,
         reader: "scenes and measurements (open the folder): spatialdata",
-        lacks: "other geometries than points and circles, images without channels, spaces of three axes, and which \
-                shapes the rows of a table are (soma_joinid of a shape is the number of its row)",
+        lacks: "other geometries than points, circles and polygons, images without channels, spaces of three axes, and \
+                which shapes the rows of a table are (soma_joinid of a shape is the number of its row)",
     },
 ];
 
@@ -100,16 +100,28 @@ As annotated data, for anndata and scanpy, it is in the folder of the experiment
 observations: zarr, or where there are several measurements zarr/ms/NAME.
 ";
 
-/// A group that may be an experiment.
-struct SomaGroup(ShownGroup);
+/// A group that may be an experiment. Memory: what its scenes are, once `spatialdata/` is used.
+struct SomaGroup {
+    shown: ShownGroup,
+    /// `spatialdata/`, which is made once, because that may take reading geometries.
+    spatial: OnceLock<Arc<LazyFolder>>,
+}
 
 impl SomaGroup {
     fn object_type(&self) -> Result<Option<String>> {
-        Ok(object_type(&*self.0.group.metadata()?))
+        Ok(object_type(&*self.shown.group.metadata()?))
     }
 
     fn is_experiment(&self) -> Result<bool> {
         Ok(self.object_type()?.as_deref() == Some(EXPERIMENT))
+    }
+
+    /// Returns `spatialdata/` of an experiment with scenes.
+    fn spatial(&self) -> &Arc<LazyFolder> {
+        self.spatial.get_or_init(|| {
+            let shown = self.shown.clone();
+            Arc::new(LazyFolder::new(shown.modified, move || spatial_store(&shown)))
+        })
     }
 }
 
@@ -119,11 +131,9 @@ impl GroupDomain for SomaGroup {
             return Ok(None);
         }
         if name == SPATIALDATA {
-            let (shown, has_scenes) = (self.0.clone(), has_scenes(&self.0.group)?);
-            let store = LazyFolder::new(shown.modified, move || spatial_store(&shown));
-            return Ok(has_scenes.then(|| Node::Folder(Arc::new(store))));
+            return Ok(has_scenes(&self.shown.group)?.then(|| Node::Folder(self.spatial().clone())));
         }
-        let (group, modified) = (self.0.group.clone(), self.0.modified);
+        let (group, modified) = (self.shown.group.clone(), self.shown.modified);
         Ok(Some(Node::Folder(match name {
             SLICE => Arc::new(experiment_slices(group, modified)),
             TENX => Arc::new(cell_ranger_folders(group, Cut::default(), modified)),
@@ -136,8 +146,8 @@ impl GroupDomain for SomaGroup {
             Ok(true) => {}
             found => return (Vec::new(), found.is_ok()),
         }
-        let shows_all = self.0.options.shown.are_all();
-        let spatial = shows_all && has_scenes(&self.0.group).unwrap_or(false);
+        let shows_all = self.shown.options.shown.are_all();
+        let spatial = shows_all && has_scenes(&self.shown.group).unwrap_or(false);
         let all = shows_all.then_some(TENX).into_iter().chain(spatial.then_some(SPATIALDATA));
         ([H5AD].into_iter().chain(all).collect(), true)
     }
@@ -146,13 +156,13 @@ impl GroupDomain for SomaGroup {
         if !self.is_experiment()? {
             return Ok((None, true));
         }
-        let zarr = ExperimentZarr::new(&self.0.group, self.0.modified, version, plain.clone())?;
+        let zarr = ExperimentZarr::new(&self.shown.group, self.shown.modified, version, plain.clone())?;
         Ok((Some(Arc::new(zarr)), true))
     }
 
     fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
         if self.is_experiment()? {
-            let has_scenes = has_scenes(&self.0.group)?;
+            let has_scenes = has_scenes(&self.shown.group)?;
             let own = VIEWS.iter().filter(|view| has_scenes || view.path != SPATIALDATA);
             own.for_each(|view| views.add_at(view.path, view));
         }
@@ -163,7 +173,7 @@ impl GroupDomain for SomaGroup {
         match self.object_type()?.as_deref() {
             Some(EXPERIMENT) => {
                 uses.whole += OF_EXPERIMENT;
-                if has_scenes(&self.0.group)? {
+                if has_scenes(&self.shown.group)? {
                     uses.whole += OF_SCENES;
                 }
             }

@@ -3,6 +3,8 @@
 //! * `images/SCENE_NAME` is `zarr/` of a multiscale image.
 //! * `shapes/SCENE_NAME` and `points/SCENE_NAME` have the Parquet file of a cloud of points; points with a radius are
 //!   shapes.
+//! * `shapes/SCENE_NAME` has the Parquet file of a frame of geometries if all are polygons or several polygons each, which
+//!   takes a pass over the geometries when the store is opened.
 //! * `tables/NAME` is a measurement as annotated data.
 //!
 //! Elements have the names and the transformations that TileDB-SOMA's own `to_spatialdata` gives them. The attribute
@@ -16,22 +18,31 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tilefs_export::pyramid::Pyramid;
+use tilefs_export::tables::geometries::FoundGeometries;
 use tilefs_export::zarr::{self, LEFT_OUT, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_export::{FormatResult, Metadatum, Unrepresentable};
+use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_reader::OpenedObject;
-use tilefs_reader::array::Metadata;
+use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;
 
+use crate::cells::sparse::SparseSubarray;
+use crate::cells::{FieldId, Subarray as _};
 use crate::domains::ShownGroup;
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{annotated_data, measurement_names, member, reasoned};
 use crate::domains::soma::object_type;
 use crate::domains::soma::plane_map::PlaneMap;
-use crate::fields::meta;
+use crate::fields::array_form::ArrayForm;
+use crate::fields::columns::column_of;
+use crate::fields::{FieldFolder, FieldNames, meta};
 use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::listing::Sizing;
+use crate::node::shown::ShownViews;
 use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
+use crate::views::parquet::{GEOMETRY, file_of_shapes};
 use crate::views::zarr::group_folder;
 
 /// The name of the folder.
@@ -55,10 +66,14 @@ const OF_SHAPES: &str = "0.3";
 const OF_POINTS: &str = "0.2";
 const OF_TABLES: &str = "0.2";
 
+/// The attribute of a frame with its geometries.
+const GEOMETRIES: &str = "soma_geometry";
+
 /// Maximum number of channels of an image, each of which has a label.
 const MAX_CHANNELS: f64 = 4096.0;
 
-/// Makes the store of an experiment. Opens its scenes and all in them, but reads no cell.
+/// Makes the store of an experiment. Opens its scenes and all in them, and reads all geometries of frames of geometries,
+/// but no other cell.
 ///
 /// # Errors
 /// Fails if something could not be read that may be readable the next time.
@@ -199,14 +214,15 @@ impl SpatialStore {
                 let metadata = array.metadata()?;
                 match object_type(&metadata).as_deref() {
                     Some("SOMAPointCloudDataFrame") => self.points(element, &metadata),
-                    _ => reason("only clouds of points and images are shown"),
+                    Some("SOMAGeometryDataFrame") => self.polygons(element, array, &metadata),
+                    _ => reason(ONLY_SHOWN),
                 }
             }
             Some(OpenedObject::Group(group)) => {
                 let metadata = group.metadata()?;
                 match object_type(&metadata).as_deref() {
                     Some("SOMAMultiscaleImage") => self.image(element, &metadata),
-                    _ => reason("only clouds of points and images are shown"),
+                    _ => reason(ONLY_SHOWN),
                 }
             }
             None => reason("it is gone"),
@@ -232,14 +248,46 @@ impl SpatialStore {
         let Some(table) = find(&self.members, &format!("{}/parquet/cells.parquet", element.path))? else {
             return reason("it has no table in Parquet");
         };
-        let mut folder = self.described(json!({
-            "encoding-type": encoding,
-            "axes": ["x", "y"],
-            "coordinateTransformations": [transformation],
-            "spatialdata_attrs": {"version": version},
-        }));
+        let mut folder = self.described(of_plane(encoding, version, &transformation));
         folder.add(file, table);
         Ok(Ok((part, Node::Folder(Arc::new(folder)))))
+    }
+
+    /// Returns the polygons of a frame of geometries.
+    fn polygons(
+        &self,
+        element: &SceneMember<'_>,
+        array: &Arc<OpenedArray>,
+        metadata: &Metadata,
+    ) -> Result<FormatResult<(Part, Node)>> {
+        let transformation = match transformation(element, metadata, &["x", "y"]) {
+            Ok(transformation) => transformation,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let attributes = &array.schema().attributes;
+        let Some(number) = attributes
+            .iter()
+            .position(|one| one.name == GEOMETRIES)
+            .filter(|&number| attributes[number].datatype == Datatype::GeomWkb && attributes[number].is_variable())
+        else {
+            return reason("it has no geometries in well-known binary");
+        };
+        if attributes.iter().any(|one| one.name == GEOMETRY) {
+            return reason("it has a column that is called geometry");
+        }
+        let subarray = Arc::new(SparseSubarray::new(array.clone(), false));
+        let rows = subarray.row_count()?;
+        if !Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
+            return reason("it has so many geometries that their kinds are not examined");
+        }
+        let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
+        let fields = FieldFolder { subarray, names, modified: self.modified, shown, form: ArrayForm::default() };
+        if !FoundGeometries::of(&column_of(&fields, FieldId::Attribute(number))?)?.are_polygons() {
+            return reason("its geometries are not all polygons in a plane");
+        }
+        let mut folder = self.described(of_plane("ngff:shapes", OF_SHAPES, &transformation));
+        folder.add_file("shapes.parquet", file_of_shapes(&fields));
+        Ok(Ok((Part::Shape, Node::Folder(Arc::new(folder)))))
     }
 
     /// Returns an image: the Zarr group of its own folder, with SpatialData's metadata.
@@ -325,6 +373,19 @@ impl Folder for ImageOfScene {
     fn modified(&self) -> SystemTime {
         self.levels.modified()
     }
+}
+
+/// Why other members are left out.
+const ONLY_SHOWN: &str = "only clouds of points, frames of geometries and images are shown";
+
+/// Returns the attributes of points or shapes.
+fn of_plane(encoding: &str, version: &str, transformation: &Value) -> Value {
+    json!({
+        "encoding-type": encoding,
+        "axes": ["x", "y"],
+        "coordinateTransformations": [transformation],
+        "spatialdata_attrs": {"version": version},
+    })
 }
 
 /// Returns the transformation from an element to its scene; without a scene, it is the identity to a space of its own.
