@@ -30,6 +30,7 @@ mod merge;
 mod plink;
 mod record;
 mod record_columns;
+mod reference;
 mod tabix;
 pub mod table;
 
@@ -44,6 +45,7 @@ pub use merge::{FileRecord, LineRule, MergedFile, MergedLines, Merger};
 pub use plink::fam;
 pub use record::Record;
 pub use record_columns::{push_alleles, push_filters, push_id};
+pub use reference::ReferenceGenome;
 pub use tabix::{IndexFormat, csi_of_bcf, tabix};
 
 use tilefs_format::error::{Error, Result};
