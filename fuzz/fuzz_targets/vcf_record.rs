@@ -116,7 +116,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn check_merged(merger: &Merger, contig: &[u8], records: [(usize, Record<'_>); 3]) {
-    let records = records.map(|(file, record)| FileRecord { file, record });
+    let records = records.map(|(file, record)| FileRecord { file, record, position: record.start });
     let bcf = merger.head().and_then(|head| BcfHeader::new(&head, &[contig.to_vec()]));
     let mut bcf = bcf.as_ref().ok().map(BcfRecords::new);
     let _ = merger.lines().for_each_line(&records, |line| {

@@ -22,7 +22,7 @@ const IGNORED: &str = "\
 const FLAGS: [&str; 7] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground", REFRESH];
 
 /// Options that are tilefs flags with a value.
-const VALUES: [&str; 23] = [
+const VALUES: [&str; 24] = [
     "cache_size",
     "threads",
     "at",
@@ -31,6 +31,7 @@ const VALUES: [&str; 23] = [
     "slice",
     "samples_file",
     "regions_file",
+    "reference",
     "show",
     "extent",
     "order",

@@ -14,7 +14,9 @@ use tilefs_threads::address_space;
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
 use tilefs_tree::select::time::OpenWindow;
-use tilefs_tree::{self as tree, DomainOptions, IndexOptions, ShownViews, TreeOptions, VariantLists, views};
+use tilefs_tree::{
+    self as tree, DomainOptions, IndexOptions, ShownViews, TreeOptions, VariantLists, VariantReference, views,
+};
 
 /// Options for opening an array.
 #[derive(Debug, Args)]
@@ -117,7 +119,7 @@ enum RowOrder {
     Row,
 }
 
-/// Named slices, and named lists of samples and regions.
+/// Named slices, named lists of samples and regions, and the reference genome of variants.
 #[derive(Debug, Default, Args)]
 pub struct NamedSlices {
     /// List this slice under slice/NAME; may be repeated
@@ -131,6 +133,11 @@ pub struct NamedSlices {
     /// Regions in BED or as columns, for paths like vcf/slice/@NAME/ and vcf/merged/@NAME.vcf; may be repeated
     #[arg(long, value_name = "FILE")]
     regions_file: Vec<PathBuf>,
+
+    /// The FASTA file of the reference genome, for vcf/sites/ of a TileDB-VCF dataset: a record for each site of a gVCF
+    /// block
+    #[arg(long, value_name = "FILE")]
+    reference: Option<PathBuf>,
 }
 
 /// The name of all views together.
@@ -197,7 +204,7 @@ impl Opening {
             row_order: self.order == RowOrder::Row,
             is_watched: defaults.is_watched,
             slices: slices.slices.clone(),
-            of_domains: DomainOptions::default().with(slices.lists()?),
+            of_domains: DomainOptions::default().with(slices.lists()?).with(slices.reference()?),
             shown: defaults.shown,
             axes_of_images: defaults.axes_of_images,
         })
@@ -293,6 +300,12 @@ impl NamedSlices {
         self.samples_file.iter().try_for_each(|file| lists.add_samples(file))?;
         self.regions_file.iter().try_for_each(|file| lists.add_regions(file))?;
         Ok(lists)
+    }
+
+    /// Opens the reference genome.
+    fn reference(&self) -> Result<VariantReference, Failure> {
+        let opened = self.reference.as_deref().map(VariantReference::open).transpose()?;
+        Ok(opened.unwrap_or_default())
     }
 }
 

@@ -22,7 +22,7 @@ pub mod texts;
 pub mod views;
 pub mod wording;
 
-pub use domains::VariantLists;
+pub use domains::{VariantLists, VariantReference};
 pub use mounted::MountedTree;
 pub use node::shown::ShownViews;
 pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, ServedTree};

@@ -259,6 +259,14 @@ impl Header {
         self.defines_info(b"END")
     }
 
+    /// Returns whether the header defines the INFO field `END` as an integer. If it defines the field twice, the first
+    /// definition counts.
+    pub(crate) fn defines_integer_end(&self) -> bool {
+        let mut of_info = self.lines().filter_map(structured).filter(|(kind, _)| *kind == b"INFO");
+        let end = of_info.find(|(_, attributes)| attribute(attributes, b"ID") == Some(b"END"));
+        end.is_some_and(|(_, attributes)| attribute(attributes, b"Type") == Some(b"Integer"))
+    }
+
     /// Returns whether the header defines an INFO field.
     pub(super) fn defines_info(&self, name: &[u8]) -> bool {
         self.info.contains_key(name)

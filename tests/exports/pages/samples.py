@@ -21,6 +21,17 @@ RECORDS = {
     "HG00280": "1 12141 . C T 50 PASS DP=10 GT:GQ 0/1:40\n1 12546 rs1 G A 61 PASS DP=12 GT:GQ 1/1:33\n2 200 . A AT 9 . DP=3 GT:GQ 0/1:7\n",
     "HG01762": "1 12546 rs1 G A 58 PASS DP=9 GT:GQ 0/1:21\n1 14000 . T C 44 PASS DP=8 GT:GQ 0/1:30\n",
 }
+GENOME = "ACGTTGCAAC"
+BLOCKS = """##fileformat=VCFv4.3
+##contig=<ID=1,length=10>
+##INFO=<ID=END,Number=1,Type=Integer,Description="Last position">
+##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype">
+##FORMAT=<ID=DP,Number=1,Type=Integer,Description="Depth">
+#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT NA12878
+1 1 . A <NON_REF> . . END=5 GT:DP 0/0:31
+1 6 . G C,<NON_REF> 50 . . GT:DP 0/1:30
+1 7 . C <NON_REF> . . END=10 GT:DP 0/0:28
+"""
 # What GDAL's driver keeps beside the values.
 PAM = """<PAMDataset>
   <SRS>GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]</SRS>
@@ -43,10 +54,14 @@ def write_cohort(repository):
     spec = importlib.util.spec_from_file_location("variants", f"{repository}/tests/fixtures/generators/variants.py")
     variants = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(variants)
+    with open("ref.fa", "w") as file:
+        file.write(f">1\n{GENOME}\n")
     text = lambda sample: (HEADER.format(sample=sample).splitlines(), RECORDS[sample].splitlines())
     tabs = lambda line: line if line.startswith("##") else line.replace(" ", "\t")
     files = [variants.Vcf("\n".join([tabs(line) for part in text(sample) for line in part]) + "\n") for sample in RECORDS]
     variants.write_dataset("cohort", files)
+    blocks = "\n".join(line if line.startswith("##") else line.replace(" ", "\t") for line in BLOCKS.splitlines())
+    variants.write_dataset("gvcf", [variants.Vcf(blocks + "\n")])
 
 
 def write_dem():

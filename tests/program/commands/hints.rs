@@ -160,6 +160,9 @@ fn files_without_end_are_refused() {
         assert_eq!(output.status.code(), Some(status), "{option}: {said}");
         assert!(said.contains("/dev/zero") && said.contains("more than"), "{option}: {said}");
     }
+    let output = tilefs(&["ls", &demo, "--reference", "/dev/zero"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("/dev/zero: not a regular file"), "{said}");
     let output = tilefs(&["ls", "s3://bucket/array", "--anonymous", "--set", "vfs.s3.ca_file=/dev/zero"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("/dev/zero: more than"), "{said}");

@@ -5,4 +5,5 @@ mod files;
 mod merged;
 mod plink;
 mod saved;
+mod sites;
 mod tables;

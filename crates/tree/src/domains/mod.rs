@@ -24,7 +24,7 @@ use crate::views::builder::FolderBuilder;
 
 pub use domain::{Domain, GroupDomain, GroupFiles, GroupUses, PlainZarr, ShownGroup};
 pub use group_view::{DescribedViews, GroupView};
-pub use vcf::lists::VariantLists;
+pub use vcf::lists::{VariantLists, VariantReference};
 
 /// All domains. The first one that has an own form of a folder takes precedence, and texts are in this order.
 pub const DOMAINS: [Domain; 6] = [

@@ -164,11 +164,12 @@ pub struct WindowRecords {
     reader: RowReader,
 }
 
-/// A record: the number of its span, its first position, the number of its sample, and its row.
+/// A record of a line: the number of its span, the position of the line, the number of its sample, and its row. The
+/// position is the first one of the record; if each site of a block is a line, it is that site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordKey {
     pub span: u32,
-    pub start: u32,
+    pub position: u32,
     sample: u32,
     batch: u32,
     row: u32,
@@ -295,7 +296,7 @@ impl SampleCells {
                     };
                     let found = self.numbers.get(sample.get(row as usize).unwrap_or_default());
                     let sample = *found.ok_or_else(unknown)?;
-                    order.push(RecordKey { span: span as u32, start: cell.start, sample, batch: number, row });
+                    order.push(RecordKey { span: span as u32, position: cell.start, sample, batch: number, row });
                 }
             }
         }
@@ -310,36 +311,58 @@ impl SampleCells {
         &self,
         records: &WindowRecords,
         keys: &[RecordKey],
+        visit: impl FnMut(&[FileRecord<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        self.for_each_group(records, keys, RecordKey::is_at_position_of, visit)
+    }
+
+    /// Calls `visit` with each record, once for all its lines that are next to each other; `keys` selects from `records`.
+    ///
+    /// # Errors
+    /// The errors of `visit`.
+    pub fn for_each_record(
+        &self,
+        records: &WindowRecords,
+        keys: &[RecordKey],
+        visit: impl FnMut(&[FileRecord<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        self.for_each_group(records, keys, RecordKey::is_of_record_of, visit)
+    }
+
+    fn for_each_group(
+        &self,
+        records: &WindowRecords,
+        keys: &[RecordKey],
+        is_together: impl FnMut(&RecordKey, &RecordKey) -> bool,
         mut visit: impl FnMut(&[FileRecord<'_>]) -> Result<()>,
     ) -> Result<()> {
-        let columns = records.batches.iter().map(|batch| BatchColumns::new(batch, &self.fields));
-        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let columns = BatchColumns::of_all(&records.batches, &self.fields)?;
         let lost = || Error::internal("a record of no batch");
         let [mut info, mut format] = [const { Vec::<(&[u8], &[u8])>::new() }; 2];
         let mut buffer = Vec::<FileRecord<'_>>::new();
-        for position in keys.chunk_by(RecordKey::is_at_position_of) {
+        for group in keys.chunk_by(is_together) {
             info.clear();
             format.clear();
-            for key in position {
+            for key in group {
                 let columns = columns.get(key.batch as usize).ok_or_else(lost)?;
                 let row = key.row as usize;
                 info.extend(columns.info.iter().map(|(name, values)| (*name, values.get(row).unwrap_or_default())));
                 format.extend(columns.format.iter().map(|(name, values)| (*name, values.get(row).unwrap_or_default())));
             }
             let (own_info, own_format) = (self.fields.info.len(), self.fields.format.len());
-            let mut at_position = emptied(std::mem::take(&mut buffer));
-            let made = position.iter().enumerate().try_for_each(|(place, key)| {
+            let mut of_group = emptied(std::mem::take(&mut buffer));
+            let made = group.iter().enumerate().try_for_each(|(place, key)| {
                 let columns = columns.get(key.batch as usize).ok_or_else(lost)?;
                 let row = key.row as usize;
-                let end = number_at(columns.end, row);
+                let [start, end] = [columns.start, columns.end].map(|column| number_at(column, row));
                 let misplaced = || {
-                    let reason = format!("a record from {} to {end}, where its contig is not", key.start);
+                    let reason = format!("a record from {start} to {end}, where its contig is not");
                     Error::damaged(reason).in_field(self.fields.start)
                 };
                 let RecordSpan { contig, contig_start, .. } = records.spans.get(key.span as usize).ok_or_else(lost)?;
                 let record = Record {
                     contig: contig.as_deref().ok_or_else(misplaced)?,
-                    start: key.start.checked_sub(*contig_start).ok_or_else(misplaced)?,
+                    start: start.checked_sub(*contig_start).ok_or_else(misplaced)?,
                     end: end.checked_sub(*contig_start).ok_or_else(misplaced)?,
                     quality: number_at(columns.quality, row),
                     alleles: columns.alleles.get(row).unwrap_or_default(),
@@ -350,18 +373,13 @@ impl SampleCells {
                     extracted_info: info.get(place * own_info..(place + 1) * own_info).unwrap_or_default(),
                     extracted_format: format.get(place * own_format..(place + 1) * own_format).unwrap_or_default(),
                 };
-                at_position.push(FileRecord { file: key.sample as usize, record });
+                let position = key.position.checked_sub(*contig_start).ok_or_else(misplaced)?;
+                of_group.push(FileRecord { file: key.sample as usize, record, position });
                 Ok(())
             });
-            let visited = made.and_then(|()| visit(&at_position));
-            buffer = emptied(at_position);
-            if let Err(error) = visited {
-                // If there are several samples, the error names the sample of the record.
-                return Err(match position {
-                    [only] => records.locate(error, only.batch, only.row),
-                    _ => error,
-                });
-            }
+            let visited = made.and_then(|()| visit(&of_group));
+            buffer = emptied(of_group);
+            visited.map_err(|error| records.locate_record(error, group))?;
         }
         Ok(())
     }
@@ -371,6 +389,22 @@ impl WindowRecords {
     /// Returns the records in order.
     pub fn order(&self) -> &[RecordKey] {
         &self.order
+    }
+
+    /// Returns the same records with other lines, whose keys have numbers of these spans.
+    pub fn with_lines(self, spans: Vec<RecordSpan>, order: Vec<RecordKey>) -> Self {
+        WindowRecords { spans, order, ..self }
+    }
+
+    /// Adds the location of the record of some lines to an error. If there are several records, the error names the
+    /// sample of one.
+    fn locate_record(&self, error: Error, lines: &[RecordKey]) -> Error {
+        match lines {
+            [one, others @ ..] if others.iter().all(|other| other.is_of_record_of(one)) => {
+                self.locate(error, one.batch, one.row)
+            }
+            _ => error,
+        }
     }
 
     /// Adds the location of a row's stored cell to an error: the fragment, and the cell there.
@@ -390,14 +424,25 @@ impl WindowRecords {
 }
 
 impl RecordKey {
-    /// Returns whether two records begin at the same position of a span.
+    /// Returns the key of another line of the record.
+    pub fn at(self, span: u32, position: u32) -> Self {
+        RecordKey { span, position, ..self }
+    }
+
+    /// Returns whether two lines are of the same record of a span.
+    fn is_of_record_of(&self, other: &Self) -> bool {
+        (self.span, self.batch, self.row) == (other.span, other.batch, other.row)
+    }
+
+    /// Returns whether the lines of two records are at the same position of a span.
     pub fn is_at_position_of(&self, other: &Self) -> bool {
-        (self.span, self.start) == (other.span, other.start)
+        (self.span, self.position) == (other.span, other.position)
     }
 }
 
 /// The columns of a batch.
 struct BatchColumns<'b> {
+    start: &'b Values,
     end: &'b Values,
     quality: &'b Values,
     alleles: &'b Values,
@@ -410,12 +455,17 @@ struct BatchColumns<'b> {
 }
 
 impl<'b> BatchColumns<'b> {
+    fn of_all(batches: &'b [RowBatch], fields: &'b AttributeNames) -> Result<Vec<Self>> {
+        batches.iter().map(|batch| Self::new(batch, fields)).collect()
+    }
+
     fn new(batch: &'b RowBatch, fields: &'b AttributeNames) -> Result<Self> {
         let own = |names: &'b [(String, Vec<u8>)]| {
             let columns = names.iter().map(|(attribute, name)| Ok((name.as_slice(), batch.column(attribute)?)));
             columns.collect::<Result<Vec<_>>>()
         };
         Ok(BatchColumns {
+            start: batch.column(fields.start)?,
             end: batch.column(fields.end)?,
             quality: batch.column("qual")?,
             alleles: batch.column("alleles")?,

@@ -76,24 +76,52 @@ impl FileSamples<'_> {
         Ok(SelectedRegions { regions, unnamed })
     }
 
-    /// Returns the windows of disjoint regions, in their order.
+    /// Returns the windows of the records of disjoint regions, in their order.
     ///
     /// # Errors
     /// Fails if the contigs of the dataset cannot be read.
     pub fn spans_of(&self, regions: &[Region]) -> Result<Vec<RecordSpan>> {
+        self.windows_of(regions, |positions, first| self.dataset.layout.windows(positions, first))
+    }
+
+    /// Returns a window for each of some disjoint regions, in their order: the positions at which a record that overlaps
+    /// the region begins.
+    ///
+    /// # Errors
+    /// As for [`FileSamples::spans_of`].
+    pub fn lines_of(&self, regions: &[Region]) -> Result<Vec<RecordSpan>> {
+        self.windows_of(regions, |positions, first| {
+            let (least_end, last) = (*positions.start(), *positions.end());
+            vec![PositionWindow { starts: first..=last, least_end, anchored_at: None }]
+        })
+    }
+
+    /// Returns the windows of disjoint regions, in their order. `windows` returns those of the records that overlap some
+    /// positions and do not begin before the first one.
+    fn windows_of(
+        &self,
+        regions: &[Region],
+        windows: impl Fn(&RangeInclusive<u32>, u32) -> Vec<PositionWindow>,
+    ) -> Result<Vec<RecordSpan>> {
         let mut spans = Vec::new();
         let before = [None].into_iter().chain(regions.iter().map(Some));
         for (region, before) in regions.iter().zip(before) {
             cancellation::check()?;
             let before = before.filter(|before| before.contig == region.contig);
-            self.add_spans(region, before, &mut spans)?;
+            self.add_spans(region, before, &windows, &mut spans)?;
         }
         Ok(spans)
     }
 
     /// Adds the windows of a region. Leaves out records that overlap the previous region on the same contig, if there is
     /// one.
-    fn add_spans(&self, region: &Region, before: Option<&Region>, spans: &mut Vec<RecordSpan>) -> Result<()> {
+    fn add_spans(
+        &self,
+        region: &Region,
+        before: Option<&Region>,
+        windows: impl Fn(&RangeInclusive<u32>, u32) -> Vec<PositionWindow>,
+        spans: &mut Vec<RecordSpan>,
+    ) -> Result<()> {
         let (contig_start, positions): (u32, RangeInclusive<u32>) = match self.dataset.numbered()? {
             None => (0, region.positions.clone()),
             Some(numbered) => {
@@ -108,7 +136,7 @@ impl FileSamples<'_> {
             false => {
                 // A record that overlaps both regions begins at the end of the previous one or earlier.
                 let first = before.map_or(0, |before| before.positions.end().saturating_add(1));
-                self.dataset.layout.windows(&positions, contig_start.saturating_add(first))
+                windows(&positions, contig_start.saturating_add(first))
             }
         };
         let contig = match spans.last() {

@@ -3,6 +3,7 @@
 mod content;
 mod records;
 mod remarks;
+mod sites;
 mod windows;
 
 pub use records::{Encoding, VariantText};

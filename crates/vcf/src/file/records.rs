@@ -8,6 +8,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::Indexes;
 use tilefs_threads::cancellation;
 
+use super::sites::{BlockSites, FoundParts};
 use crate::bcf::{BcfHeader, BcfRecords};
 use crate::dataset::arrays::{Sample, VariantDataset};
 use crate::dataset::cells::{RecordKey, RecordSpan, SampleCells, WindowRecords};
@@ -18,6 +19,7 @@ use crate::layout::PositionWindow;
 use crate::line::Line;
 use crate::merge::{FileRecord, LineRule, MergedFile, MergedLines, Merger};
 use crate::plink::{self, BED_HEAD};
+use crate::reference::{ReferenceBases, ReferenceGenome};
 
 /// Bytes that most lines have at least, for memory.
 const LEAST_LINE: usize = 32;
@@ -54,10 +56,11 @@ pub struct VariantText {
 
 /// The conversion of records to lines.
 enum RecordLines {
-    /// The records of one sample, each as a line.
+    /// The records of one sample, each as a line, or each site of a block.
     Separate {
         header: Arc<Header>,
         sample: Option<Vec<u8>>,
+        sites: Option<BlockSites>,
     },
     Merged(Merger),
 }
@@ -65,7 +68,7 @@ enum RecordLines {
 impl RecordLines {
     fn head(&self) -> Result<Vec<u8>> {
         match self {
-            RecordLines::Separate { header, sample } => header.text(sample.as_deref()),
+            RecordLines::Separate { header, sample, .. } => header.text(sample.as_deref()),
             RecordLines::Merged(merger) => merger.head(),
         }
     }
@@ -80,7 +83,10 @@ impl RecordLines {
     /// Prepares to make lines.
     fn maker(&self) -> LineMaker<'_> {
         match self {
-            RecordLines::Separate { header, sample } => LineMaker::Separate { header, has_sample: sample.is_some() },
+            RecordLines::Separate { header, sample, sites } => {
+                let sites = sites.as_ref().map(|sites| (sites, sites.bases()));
+                LineMaker::Separate { header, has_sample: sample.is_some(), sites }
+            }
             RecordLines::Merged(merger) => LineMaker::Merged(Box::new(merger.lines())),
         }
     }
@@ -88,20 +94,24 @@ impl RecordLines {
 
 /// Makes lines of records, one position after the other.
 enum LineMaker<'l> {
-    Separate { header: &'l Header, has_sample: bool },
+    Separate { header: &'l Header, has_sample: bool, sites: Option<(&'l BlockSites, ReferenceBases<'l>)> },
     Merged(Box<MergedLines<'l>>),
 }
 
 impl LineMaker<'_> {
-    /// Calls `visit` with each line of the records at one position.
+    /// Calls `visit` with each line of the records at one position or, where each site of a block is a line, with those
+    /// of one record.
     fn for_each_line(
         &mut self,
         records: &[FileRecord<'_>],
         mut visit: impl FnMut(&Line<'_>) -> Result<()>,
     ) -> Result<()> {
         match self {
-            LineMaker::Separate { header, has_sample } => {
+            LineMaker::Separate { header, has_sample, sites: None } => {
                 records.iter().try_for_each(|one| visit(&one.record.line(header, *has_sample)?))
+            }
+            LineMaker::Separate { header, has_sample, sites: Some((sites, bases)) } => {
+                sites.for_each_line(records, header, *has_sample, bases, &mut visit)
             }
             LineMaker::Merged(lines) => lines.for_each_line(records, visit),
         }
@@ -109,8 +119,9 @@ impl LineMaker<'_> {
 }
 
 impl VariantText {
-    /// Opens the records of one sample: all, or those that overlap some regions. Reads its header, and the metadata and
-    /// coordinates that tell which contigs have records.
+    /// Opens the records of one sample: all, or those that overlap some regions. Given a reference genome, each site of
+    /// a block is a record. Reads the sample's header, and the metadata and coordinates that tell which contigs have
+    /// records.
     ///
     /// # Errors
     /// Fails if these cannot be read.
@@ -119,9 +130,12 @@ impl VariantText {
         sample: &Sample,
         regions: Option<&[WrittenRegion]>,
         encoding: Encoding,
+        reference: Option<Arc<ReferenceGenome>>,
     ) -> Result<Self> {
         let header = Arc::new(dataset.header(sample)?);
-        let lines = RecordLines::Separate { header, sample: sample.has_column().then(|| sample.name.clone()) };
+        let sites = reference.map(|reference| BlockSites::new(reference, &header));
+        let name = sample.has_column().then(|| sample.name.clone());
+        let lines = RecordLines::Separate { header, sample: name, sites };
         Self::new(dataset, lines, std::slice::from_ref(sample), false, regions, encoding)
     }
 
@@ -158,7 +172,9 @@ impl VariantText {
         let cells = SampleCells::new(dataset.clone(), samples, is_all)?;
         let file = FileSamples { dataset: &dataset, samples, is_all, header: lines.header() };
         let selected = regions.map(|regions| file.selected(regions)).transpose()?;
+        let has_sites = matches!(lines, RecordLines::Separate { sites: Some(_), .. });
         let spans = match &selected {
+            Some(selected) if has_sites => file.lines_of(&selected.regions)?,
             Some(selected) => file.spans_of(&selected.regions)?,
             None => file.spans_of_all()?,
         };
@@ -170,6 +186,14 @@ impl VariantText {
             }
         };
         Ok(VariantText { dataset, lines, encoding, bcf, samples: samples.to_vec(), is_all, cells, selected, spans })
+    }
+
+    /// Returns how blocks become lines, and the header, if each site of a block is a line.
+    pub(super) fn sites(&self) -> Option<(&BlockSites, &Header)> {
+        match &self.lines {
+            RecordLines::Separate { header, sites: Some(sites), .. } => Some((sites, header)),
+            _ => None,
+        }
     }
 
     /// Sets the remark, if there is one, about a file with records in these spans.
@@ -207,7 +231,8 @@ impl VariantText {
         let mut pieces = Vec::new();
         for own in keys.chunk_by(|one, next| one.span == next.span) {
             let [Some(low), Some(high)] = [own.first(), own.last()] else { continue };
-            let piece = TextPiece { span: first + low.span as usize, first: low.start, last: high.start, place: 0 };
+            let piece =
+                TextPiece { span: first + low.span as usize, first: low.position, last: high.position, place: 0 };
             pieces.push((piece, self.text_of(records, own)?));
         }
         Ok(pieces)
@@ -219,9 +244,9 @@ impl VariantText {
         let mut lines = self.lines.maker();
         let columns = self.samples.iter().filter(|sample| sample.has_column()).count();
         let mut bcf = self.bcf.as_ref().map(BcfRecords::new);
-        let made = self.cells.for_each_position(records, keys, |at_position| {
+        let append = |together: &[FileRecord<'_>]| {
             cancellation::check()?;
-            lines.for_each_line(at_position, |line| match (&mut bcf, self.encoding) {
+            lines.for_each_line(together, |line| match (&mut bcf, self.encoding) {
                 (Some(bcf), _) => bcf.append(line, &mut text),
                 (None, Encoding::Bed) => plink::append_genotypes(line, columns, &mut text),
                 (None, Encoding::Bim) => {
@@ -230,9 +255,39 @@ impl VariantText {
                 }
                 (None, Encoding::Text | Encoding::Bcf) => line.append(&mut text),
             })
-        });
+        };
+        let made = match self.sites() {
+            Some(_) => self.cells.for_each_record(records, keys, append),
+            None => self.cells.for_each_position(records, keys, append),
+        };
         made.in_array(self.dataset.data.path())?;
         Ok(text)
+    }
+
+    /// Finds the cells that may have the lines of some parts of spans. Reads no cell.
+    ///
+    /// # Errors
+    /// Fails if the R-trees cannot be read.
+    pub(super) fn find(&self, parts: Vec<RecordSpan>) -> Result<FoundParts> {
+        match self.sites() {
+            Some(_) => FoundParts::of_sites(&self.cells, &self.dataset.layout, parts),
+            None => FoundParts::of_records(&self.cells, parts),
+        }
+    }
+
+    /// Reads the records of the lines of some parts; returns `None` if each site of a block is a line, and there are more
+    /// than `most`.
+    ///
+    /// # Errors
+    /// Fails if a record cannot be read, or a block is malformed.
+    pub(super) fn read(&self, found: FoundParts, most: usize) -> Result<Option<WindowRecords>> {
+        match self.sites() {
+            Some((sites, header)) => {
+                let lines = sites.read((&self.dataset, &self.cells), header, found, most);
+                lines.in_array(self.dataset.data.path())
+            }
+            None => self.cells.read(found.cells).map(Some),
+        }
     }
 
     /// Returns the bytes of consecutive pieces.
@@ -242,8 +297,8 @@ impl VariantText {
             let window = PositionWindow { starts: piece.first..=piece.last, ..span.window.clone() };
             Ok(RecordSpan { window, ..span.clone() })
         };
-        let cells = self.cells.find(pieces.iter().map(span).collect::<Result<_>>()?)?;
-        let records = self.cells.read(cells)?;
+        let found = self.find(pieces.iter().map(span).collect::<Result<_>>()?)?;
+        let records = self.read(found, usize::MAX)?.ok_or_else(|| Error::internal("pieces of too many lines"))?;
         self.text_of(&records, records.order())
     }
 
@@ -254,7 +309,8 @@ impl VariantText {
     /// Describes which records of the dataset these are, and their encoding.
     pub(super) fn description(&self) -> String {
         let kind = match &self.lines {
-            RecordLines::Separate { .. } => "separate",
+            RecordLines::Separate { sites: None, .. } => "separate",
+            RecordLines::Separate { sites: Some(_), .. } => "sites",
             RecordLines::Merged(merger) => match merger.rule() {
                 LineRule::SharedAllele => "merged",
                 LineRule::SameKind => "multiallelic",

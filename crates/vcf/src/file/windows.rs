@@ -10,7 +10,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::records::{MadePiece, VariantText};
-use crate::dataset::cells::{RecordKey, RecordSpan, SpanCells, WindowRecords};
+use super::sites::FoundParts;
+use crate::dataset::cells::{RecordKey, RecordSpan, WindowRecords};
 use crate::layout::PositionWindow;
 
 /// Number of cells of a window: the first number or, if more, the second one for each sample.
@@ -24,6 +25,10 @@ const MAX_CELLS_OF_SAMPLE: u64 = 1024;
 
 /// The number of positions of the first window.
 const FIRST_WINDOW: u32 = 1 << 16;
+
+/// Number of positions of a window, and of lines, where each site of a block is a line: a block has any number of them.
+const WINDOW_SITES: u32 = 1 << 18;
+const MAX_SITES: usize = 1 << 20;
 
 /// Bytes of text made together; more only if one position has more.
 pub(super) const PIECE: usize = 1 << 20;
@@ -49,6 +54,17 @@ pub(super) struct RecordWalk {
     text_of_position: usize,
     /// The number of records that were read.
     pub records: u64,
+}
+
+/// A window that was read.
+struct NextWindow {
+    /// The number of its first span.
+    number: usize,
+    /// Its spans: several whole ones or a part of one.
+    parts: Vec<RecordSpan>,
+    cells: u64,
+    /// Its records, if it has cells.
+    records: Option<WindowRecords>,
 }
 
 /// The most times by which the width of a window grows.
@@ -109,9 +125,9 @@ impl RecordWalk {
     /// Reads the next window; returns `false` at the end.
     fn advance(&mut self) -> Result<bool> {
         let Some(first) = self.next else { return Ok(false) };
-        let (number, found, cells) = self.find(first)?;
-        let [count, growth] = [found.spans().len(), self.growth(cells) as usize];
-        let last = found.spans().last().map(|span| span.window.clone());
+        let NextWindow { number, parts, cells, records } = self.read(first)?;
+        let [count, growth] = [parts.len(), self.growth(cells) as usize];
+        let last = parts.last().map(|span| span.window.clone());
         let (Some(last), Some(whole)) = (last, self.records_of.spans.get(number + count - 1)) else {
             return Err(Error::internal("a window without a span"));
         };
@@ -124,13 +140,11 @@ impl RecordWalk {
             _ => self.together = self.together.saturating_mul(growth),
         }
         if count == 1 {
-            self.width = self.width.saturating_mul(growth as u32);
+            let most = if records.is_some() && self.records_of.sites().is_some() { WINDOW_SITES } else { u32::MAX };
+            self.width = self.width.saturating_mul(growth as u32).min(most);
         }
-        if cells > 0 {
-            let window = self.records_of.cells.read(found)?;
-            self.records += window.order().len() as u64;
-            self.window = Some((number, window));
-        }
+        self.records += records.as_ref().map_or(0, |records| records.order().len() as u64);
+        self.window = records.map(|records| (number, records));
         self.done = 0;
         match end.checked_add(1).filter(|_| !is_at_end) {
             Some(next) => self.next = Some(next),
@@ -149,21 +163,42 @@ impl RecordWalk {
         (self.window_cells() / cells.max(1)).clamp(1, GROWTH)
     }
 
+    /// Reads the next window, which begins at a position.
+    fn read(&mut self, first: u32) -> Result<NextWindow> {
+        loop {
+            let (number, found, cells) = self.find(first)?;
+            let parts = found.parts.clone();
+            if cells == 0 {
+                return Ok(NextWindow { number, parts, cells, records: None });
+            }
+            // At one position, there are no more lines than cells.
+            let most = if self.width == 1 { usize::MAX } else { MAX_SITES };
+            if let Some(records) = self.records_of.read(found, most)? {
+                return Ok(NextWindow { number, parts, cells, records: Some(records) });
+            }
+            self.width = (self.width / 2).max(1);
+        }
+    }
+
     /// Returns the next window: the number of its first span, its cells and their number. `first` is the position at
     /// which it begins.
-    fn find(&mut self, first: u32) -> Result<(usize, SpanCells, u64)> {
-        let wanted = self.window_cells();
+    fn find(&mut self, first: u32) -> Result<(usize, FoundParts, u64)> {
+        let (wanted, has_sites) = (self.window_cells(), self.records_of.sites().is_some());
         loop {
             let spans = self.spans_from(first);
             let (is_one, is_anchored) = (spans.len() == 1, spans.iter().all(|span| span.window.anchored_at.is_some()));
-            let found = self.records_of.cells.find(spans)?;
-            let most = found.most()?;
+            let found = self.records_of.find(spans)?;
+            let most = found.cells.most()?;
             // Counting takes reading the coordinates of that many cells.
             if !is_one && most > self.most_cells.saturating_mul(GROWTH).max(wanted) {
-                self.together = found.spans().len() / 2;
+                self.together = found.parts.len() / 2;
                 continue;
             }
-            let cells = found.count()?;
+            let cells = found.cells.count()?;
+            if has_sites && cells > 0 && self.width > WINDOW_SITES {
+                self.width = WINDOW_SITES;
+                continue;
+            }
             if cells <= wanted.saturating_mul(2) || is_one && (self.width == 1 || is_anchored) {
                 self.most_cells = most;
                 self.check(cells)?;
@@ -173,7 +208,7 @@ impl RecordWalk {
             if is_one {
                 self.width = u32::try_from(share(self.width.into())).unwrap_or(self.width).clamp(1, self.width - 1);
             } else {
-                self.together = usize::try_from(share(found.spans().len() as u64)).unwrap_or(1).max(1);
+                self.together = usize::try_from(share(found.parts.len() as u64)).unwrap_or(1).max(1);
             }
         }
     }
@@ -183,7 +218,9 @@ impl RecordWalk {
         let VariantText { spans, dataset, .. } = &*self.records_of;
         let rest = spans.get(self.span..).unwrap_or_default();
         let Some(span) = rest.first() else { return Vec::new() };
-        if first == *span.window.starts.start() {
+        let has_sites = self.records_of.sites().is_some();
+        // A few cells of several contigs could have any number of sites.
+        if first == *span.window.starts.start() && !has_sites {
             let joined = rest.iter().take_while(|other| span.can_join(other, &dataset.layout));
             let joined: Vec<RecordSpan> = joined.take(self.together).cloned().collect();
             if joined.len() > 1 {
@@ -195,7 +232,9 @@ impl RecordWalk {
         // starts has as many cells.
         if span.window.anchored_at.is_none() {
             let width = Some(self.width - 1).filter(|_| self.width < u32::MAX);
-            let last = width.and_then(|width| first.checked_add(width)).unwrap_or(u32::MAX);
+            // Blocks have no line before the region.
+            let from = if has_sites { first.max(span.window.least_end) } else { first };
+            let last = width.and_then(|width| from.checked_add(width)).unwrap_or(u32::MAX);
             starts = first..=last.min(*starts.end());
         }
         vec![RecordSpan { window: PositionWindow { starts, ..span.window.clone() }, ..span.clone() }]

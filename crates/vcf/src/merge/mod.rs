@@ -56,6 +56,9 @@ pub struct FileRecord<'a> {
     pub file: usize,
     /// The record.
     pub record: Record<'a>,
+    /// The position of its line on the contig, counted from 0: its first one or, if each site of a block is a line, that
+    /// site.
+    pub position: u32,
 }
 
 /// Makes lines of records. Memory: a copy of the names of the fields of a record, for each different header; and what
@@ -149,7 +152,7 @@ impl Merger {
 
     /// Returns the lines of the records at one position, ordered by file.
     fn groups<'a>(&self, records: &[FileRecord<'a>]) -> Result<Vec<LineGroup<'a>>> {
-        let candidates = records.iter().map(|FileRecord { file, record }| {
+        let candidates = records.iter().map(|FileRecord { file, record, .. }| {
             let alleles = record.allele_list().in_file(record.place("alleles"))?;
             let is_symbolic = alleles.iter().any(|allele| allele.starts_with(b"<"));
             let stated_end = if is_symbolic && records.len() > 1 { self.stated_end(*file, record)? } else { None };
@@ -252,7 +255,7 @@ impl<'m> MergedLines<'m> {
         }
         let mut start = 0;
         for (member, &[info_end, end]) in group.members.iter().zip(&ends) {
-            let FileRecord { file, record } = record_of(records, member)?;
+            let FileRecord { file, record, .. } = record_of(records, member)?;
             line.push(LineRecord {
                 file: self.merger.file(*file)?,
                 record,
@@ -295,7 +298,7 @@ impl<'m> MergedLines<'m> {
 
     /// Adds the INFO fields of a record, then the FORMAT fields if the file has a column; returns the end of both.
     fn add_fields<'a>(&mut self, one: &FileRecord<'a>, fields: &mut Vec<KnownField<'a>>) -> Result<[usize; 2]> {
-        let FileRecord { file, record } = one;
+        let FileRecord { file, record, .. } = one;
         let number = self.merger.definitions.get(*file).copied().unwrap_or_default();
         let (file, merged) = (self.merger.file(*file)?, &self.merger.header);
         let of_sample = |error: Error| match &file.sample {

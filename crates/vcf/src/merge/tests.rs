@@ -30,6 +30,7 @@ fn merged(records: &[Parts<'_>]) -> Result<Vec<String>> {
         .enumerate()
         .map(|(file, [alleles, info, format])| FileRecord {
             file,
+            position: 9,
             record: Record {
                 contig: b"1",
                 start: 9,

@@ -5,7 +5,8 @@
 //! them with multiallelic sites joined, and `vcf/plink/` those with one alternative allele for PLINK. `vcf/samples=A,B/`
 //! has the same files for chosen samples. Each file is also available in BGZF (`.vcf.gz`), for readers that seek by
 //! position with the indexes `.vcf.gz.tbi` and `.vcf.gz.csi`, and as BCF (`.bcf`, with the index `.bcf.csi`).
-//! `vcf/samples.txt` has the names of all samples.
+//! `vcf/samples.txt` has the names of all samples. `vcf/sites/` has the files of samples, whole and in regions, with a
+//! record for each site of a gVCF block, given the reference genome.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tilefs_vcf::dataset::arrays::{Sample, VariantDataset};
 use tilefs_vcf::dataset::contigs::has_records;
 use tilefs_vcf::dataset::regions::{self, WrittenRegion};
 use tilefs_vcf::file::VariantText;
-use tilefs_vcf::{LineRule, fam};
+use tilefs_vcf::{LineRule, ReferenceGenome, fam};
 
 use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
 use crate::domains::vcf::lists::{LIST, VariantLists};
@@ -43,6 +44,11 @@ const MULTIALLELIC: &str = "multiallelic";
 const PLINK: &str = "plink";
 const FAM: &str = ".fam";
 
+/// The folder of files with a record for each site of a block, and the reason why it is missing.
+const SITES: &str = "sites";
+const NO_REFERENCE: &str =
+    "the bases at the sites of blocks are not in the dataset; name the FASTA file of the reference with --reference";
+
 /// The file of merged samples with all records.
 const EVERYTHING: &str = "all";
 
@@ -58,6 +64,8 @@ struct ChosenSamples {
     dataset: Arc<VariantDataset>,
     /// The lists that paths refer to.
     lists: Arc<VariantLists>,
+    /// The reference genome, if the user has named its file.
+    reference: Option<Arc<ReferenceGenome>>,
     /// The samples in the order of the path; `None` for all samples.
     chosen: Option<Arc<Vec<Sample>>>,
     /// The samples whose names are too long for a file, by the names of their files without endings.
@@ -150,18 +158,31 @@ impl ChosenSamples {
 pub struct VariantFiles {
     samples: ChosenSamples,
     regions: Option<Arc<Vec<WrittenRegion>>>,
+    /// The reference genome, if each site of a block is a record.
+    sites: Option<Arc<ReferenceGenome>>,
     modified: SystemTime,
     kept: KeptFiles,
 }
 
 impl VariantFiles {
     /// Creates the folder of all records.
-    pub fn new(dataset: Arc<VariantDataset>, lists: Arc<VariantLists>, modified: SystemTime) -> Self {
-        Self::of(ChosenSamples { dataset, lists, chosen: None, shortened: Arc::default() }, None, modified)
+    pub fn new(
+        dataset: Arc<VariantDataset>,
+        lists: Arc<VariantLists>,
+        reference: Option<Arc<ReferenceGenome>>,
+        modified: SystemTime,
+    ) -> Self {
+        let samples = ChosenSamples { dataset, lists, reference, chosen: None, shortened: Arc::default() };
+        Self::of(samples, None, None, modified)
     }
 
-    fn of(samples: ChosenSamples, regions: Option<Arc<Vec<WrittenRegion>>>, modified: SystemTime) -> Self {
-        VariantFiles { samples, regions, modified, kept: KeptFiles::new(modified) }
+    fn of(
+        samples: ChosenSamples,
+        regions: Option<Arc<Vec<WrittenRegion>>>,
+        sites: Option<Arc<ReferenceGenome>>,
+        modified: SystemTime,
+    ) -> Self {
+        VariantFiles { samples, regions, sites, modified, kept: KeptFiles::new(modified) }
     }
 
     /// Returns the file of a sample in one of its forms, if there is such a sample.
@@ -173,10 +194,10 @@ impl VariantFiles {
             return Ok(None);
         }
         let Some(sample) = self.samples.sample(&sample)? else { return Ok(None) };
-        let (dataset, regions) = (self.samples.dataset.clone(), self.regions.clone());
+        let (dataset, regions, sites) = (self.samples.dataset.clone(), self.regions.clone(), self.sites.clone());
         let find: FindRecords = Arc::new(move |encoding| {
             let regions = regions.as_ref().map(|regions| regions.as_slice());
-            Ok(Arc::new(VariantText::of_sample(dataset.clone(), &sample, regions, encoding)?))
+            Ok(Arc::new(VariantText::of_sample(dataset.clone(), &sample, regions, encoding, sites.clone())?))
         });
         Ok(Some(self.kept.file(stem, form, &find)))
     }
@@ -187,13 +208,18 @@ impl VariantFiles {
         }
         let (samples, modified) = (self.samples.clone(), self.modified);
         Ok(Some(Node::Folder(match name {
-            SLICE => Arc::new(slices(samples, modified)),
+            SLICE => Arc::new(slices(samples, self.sites.clone(), modified)),
+            _ if self.sites.is_some() => return Ok(None),
+            SITES => match samples.reference.clone() {
+                Some(reference) => Arc::new(VariantFiles::of(samples, None, Some(reference), modified)),
+                None => return Ok(None),
+            },
             MERGED => Arc::new(MergedFiles::new(samples, LineRule::SharedAllele, modified)),
             MULTIALLELIC => Arc::new(MergedFiles::new(samples, LineRule::SameKind, modified)),
             PLINK => Arc::new(PlinkFiles(MergedFiles::new(samples, LineRule::SharedAllele, modified))),
             _ => match name.strip_prefix(CHOSEN).filter(|_| self.samples.chosen.is_none()) {
                 Some(list) => match samples.named(list)? {
-                    Ok(samples) => Arc::new(VariantFiles::of(samples, None, modified)),
+                    Ok(samples) => Arc::new(VariantFiles::of(samples, None, None, modified)),
                     Err(_) => return Ok(None),
                 },
                 None => return Ok(None),
@@ -204,7 +230,7 @@ impl VariantFiles {
 
 impl Folder for VariantFiles {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if name == SAMPLES && self.regions.is_none() {
+        if name == SAMPLES && self.regions.is_none() && self.sites.is_none() {
             let samples = self.samples.clone();
             let make = move || Ok(Arc::new(sample_lines(&samples.all()?)) as _);
             return Ok(Some(Node::File(Arc::new(LazyFile::new(self.modified, make)))));
@@ -216,14 +242,20 @@ impl Folder for VariantFiles {
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
+        if name == SITES && self.regions.is_none() && self.sites.is_none() {
+            return self.samples.reference.is_none().then(|| NO_REFERENCE.to_owned());
+        }
         let list = name.strip_prefix(CHOSEN)?;
         self.samples.named(list).ok()?.err()
     }
 
     /// Lists the files of all samples, unless there are so many records that measuring the files would take long. In
-    /// that case files can only be looked up by name.
+    /// that case files can only be looked up by name. So can those with the sites of blocks, which are much larger.
     fn list(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
+        if self.sites.is_some() {
+            return Ok(entries);
+        }
         if self.regions.is_none() {
             entries.push(Entry::file(SAMPLES));
         }
@@ -362,10 +394,10 @@ fn sample_lines(samples: &[Sample]) -> Vec<u8> {
 
 /// Returns `slice/`: a folder for each region. They are looked up by name; only the user's named lists of regions are
 /// listed.
-fn slices(samples: ChosenSamples, modified: SystemTime) -> NamedFolder {
+fn slices(samples: ChosenSamples, sites: Option<Arc<ReferenceGenome>>, modified: SystemTime) -> NamedFolder {
     let lists = samples.lists.clone();
     let folders = NamedFolder::new(modified, move |name| {
-        let files = |regions| VariantFiles::of(samples.clone(), Some(Arc::new(regions)), modified);
+        let files = |regions| VariantFiles::of(samples.clone(), Some(Arc::new(regions)), sites.clone(), modified);
         Ok(samples.regions(name)?.map(|regions| Node::Folder(Arc::new(files(regions)))).map_err(Some))
     });
     folders.listing(move || Ok(lists.names_of_regions().map(|name| Entry::folder(format!("{LIST}{name}"))).collect()))

@@ -10,6 +10,7 @@ use tilefs_reader::group::OpenedGroup;
 use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
 
 use crate::domains::vcf::files::{VCF, VariantFiles};
+use crate::domains::vcf::lists::VariantReference;
 use crate::domains::vcf::tables::CallTable;
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, ShownGroup};
 use crate::fields::array_form::{ArrayForm, TableForm};
@@ -52,7 +53,11 @@ struct VcfGroup {
 impl VcfGroup {
     fn files(&self) -> Result<Option<Arc<VariantFiles>>> {
         let ShownGroup { group, options, modified, .. } = &self.shown;
-        let files = |dataset| Arc::new(VariantFiles::new(Arc::new(dataset), options.of_domains.get(), *modified));
+        let VariantReference(reference) = &*options.of_domains.get();
+        let files = |dataset| {
+            let (lists, reference) = (options.of_domains.get(), reference.clone());
+            Arc::new(VariantFiles::new(Arc::new(dataset), lists, reference, *modified))
+        };
         self.files.get_or_retry(|| Ok(dataset_of(group)?.map(files))).cloned()
     }
 }
@@ -100,7 +105,7 @@ impl GroupDomain for VcfGroup {
 }
 
 /// The views of a dataset.
-const VIEWS: [GroupView; 11] = [
+const VIEWS: [GroupView; 12] = [
     GroupView {
         path: "vcf/SAMPLE.vcf",
         reader: "the variants of a sample as VCF: bcftools, GATK, plink, R",
@@ -140,6 +145,11 @@ const VIEWS: [GroupView; 11] = [
         path: "vcf/plink/all.bed",
         reader: "sites with one alternative allele, with .bim and .fam: plink2 --bfile",
         lacks: "other sites, families, phenotypes, phases, qualities, and names with spaces, which are errors",
+    },
+    GroupView {
+        path: "vcf/sites/SAMPLE.vcf",
+        reader: "a record for each site of a gVCF block, with --reference: bcftools, readers of genotypes by position",
+        lacks: "the extent of blocks, sites past the end of the reference, and what vcf/SAMPLE.vcf cannot hold",
     },
     GroupView {
         path: "vcf/samples=A,B/",

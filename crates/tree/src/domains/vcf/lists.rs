@@ -1,12 +1,15 @@
-//! Lists of samples and regions in the user's files, to which paths below `vcf/` refer by name: `samples=@cases` refers
-//! to the file `cases.txt`, `slice/@exons/` to the regions of `exons.bed`.
+//! The user's files for datasets of variants: lists of samples and regions, to which paths below `vcf/` refer by name,
+//! and the reference genome. `samples=@cases` refers to the file `cases.txt`, `slice/@exons/` to the regions of
+//! `exons.bed`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_vcf::ReferenceGenome;
 use tilefs_vcf::dataset::regions::{Region, disjoint};
 
 use crate::node::names::LONGEST;
@@ -19,6 +22,20 @@ pub const LIST: char = '@';
 pub struct VariantLists {
     samples: BTreeMap<String, Vec<Vec<u8>>>,
     regions: BTreeMap<String, Vec<Region>>,
+}
+
+/// The reference genome of the user's datasets, if there is one.
+#[derive(Debug, Clone, Default)]
+pub struct VariantReference(pub Option<Arc<ReferenceGenome>>);
+
+impl VariantReference {
+    /// Opens the reference genome in a FASTA file.
+    ///
+    /// # Errors
+    /// As for [`ReferenceGenome::open`].
+    pub fn open(file: &Path) -> Result<Self> {
+        Ok(VariantReference(Some(Arc::new(ReferenceGenome::open(file)?))))
+    }
 }
 
 impl VariantLists {
