@@ -1,6 +1,6 @@
 //! Removes paths of this machine from texts for clients, who should not learn where its files are.
 //!
-//! The path of what is served is known, and so is that in the place of an error. Other paths are recognised by their
+//! The path of what is served is known, and so are those in the place of an error. Other paths are recognised by their
 //! form: a slash at the beginning of a word, and another one within it.
 
 use tilefs_format::error::Error;
@@ -20,20 +20,21 @@ impl HostPaths {
 
     /// Returns an error as text for clients.
     pub fn hide_in_error(&self, error: &Error) -> String {
+        // The file is that of an array, or one that the user has named.
         let known = match error {
-            Error::NotAnArray { path, .. } => absolute(path),
-            _ => error.place().and_then(|place| absolute(place.array.as_deref()?)),
+            Error::NotAnArray { path, .. } => [Some(path), None],
+            _ => error.place().map_or([None, None], |place| [place.array.as_ref(), place.file.as_ref()]),
         };
-        self.without(&error.to_string(), known.as_deref())
+        self.without(&error.to_string(), &known.map(|path| absolute(path?)))
     }
 
     /// Returns a text with only the last name of each absolute path.
     pub fn hide(&self, text: &str) -> String {
-        self.without(text, None)
+        self.without(text, &[])
     }
 
-    fn without(&self, text: &str, known: Option<&str>) -> String {
-        let known = || self.served.as_deref().into_iter().chain(known);
+    fn without(&self, text: &str, known: &[Option<String>]) -> String {
+        let known = || self.served.iter().chain(known.iter().flatten());
         let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
         while let Some(slash) = rest.find('/') {
             let (before, path) = rest.split_at(slash);
@@ -118,6 +119,8 @@ mod tests {
         let paths = HostPaths::new(Some("/srv/group"));
         let error = Error::damaged("bad chunk").in_file("a0.tdb").in_array("/mnt/other disk, old/a (1)");
         assert_eq!(paths.hide_in_error(&error), "damaged data: bad chunk (array a (1), file a0.tdb)");
+        let error = Error::missing("no contig 7").in_file("/mnt/other disk/ref.fa").in_array("/srv/group/a");
+        assert_eq!(paths.hide_in_error(&error), "missing: no contig 7 (array group/a, file ref.fa)");
         let error = Error::NotAnArray { path: "/mnt/other disk/x".to_owned(), reason: "neither".to_owned() };
         assert_eq!(paths.hide_in_error(&error), "x: neither");
     }
