@@ -208,8 +208,8 @@ fn a_reference_that_lacks_a_base_is_an_error_with_its_place() {
     assert!(of_block.clone().all(|line| !line.contains("END=")));
     assert_eq!(of_block.clone().next_back(), Some("chr10\t340\t.\tN\t<NON_REF>\t.\t.\t.\tGT:DP\t0/0:5"));
     for (fasta, index, reason) in [
-        (">chr1\nAC\n".to_owned(), None, "no contig chr10"),
-        (sound.replace("acgtN", "acgt"), None, "no base at chr10:273 in the reference, where chr10 ends at 272"),
+        (">chr1\nAC\n".to_owned(), None, "no base at chr10:41 in the reference, which has no contig chr10"),
+        (sound.replace("acgtN", "acgt"), None, "no base at chr10:273 in the reference, which has 272 bases of chr10"),
         (sound.replace("acgtN", "ac;tN"), None, "no base, but ';'"),
         (format!("{sound}A\nAC\n"), None, "lines of different lengths in the contig chr10"),
         (sound.clone(), Some("chr10\t340\t7\t34\t35\n"), "ends after the 348 bytes of the FASTA file"),

@@ -333,7 +333,7 @@ mod tests {
         let error = of(FieldExample::Integers(vec![9]), 4).unwrap_err().to_string();
         assert!(error.contains("END=9 of a record that ends at 5") && error.contains("1:3"), "{error}");
         let error = of(FieldExample::Integers(vec![11]), 10).unwrap_err();
-        assert!(error.to_string().contains("no base at 1:11 in the reference, where 1 ends at 10"), "{error}");
+        assert!(error.to_string().contains("no base at 1:11 in the reference, which has 10 bases of 1"), "{error}");
         let of_text = b"##fileformat=VCFv4.2\n##INFO=<ID=END,Type=String>\n##INFO=<ID=END,Type=Integer>\n";
         for header in [&of_text[..], b"##fileformat=VCFv4.2\n"] {
             let kept = lines(header, "C,<*>", &[("END", FieldExample::Integers(vec![4]))], 3).unwrap();

@@ -83,18 +83,21 @@ impl IndexedContig {
 }
 
 impl FastaIndex {
-    /// Returns the place of a contig. The first time, and until it succeeds, calls `check` with it.
+    /// Returns the place of a contig, if there is one. The first time, and until it succeeds, calls `check` with it.
     ///
     /// # Errors
-    /// Those of `check`; fails if there is no such contig.
-    pub fn contig(&self, name: &[u8], check: impl FnOnce(IndexedContig) -> Result<()>) -> Result<IndexedContig> {
-        let lacks = || Error::missing(format!("no contig {} in the reference", String::from_utf8_lossy(name)));
-        let (contig, is_checked) = self.0.get(name).ok_or_else(lacks)?;
+    /// Those of `check`.
+    pub fn contig(
+        &self,
+        name: &[u8],
+        check: impl FnOnce(IndexedContig) -> Result<()>,
+    ) -> Result<Option<IndexedContig>> {
+        let Some((contig, is_checked)) = self.0.get(name) else { return Ok(None) };
         if is_checked.get().is_none() {
             check(*contig)?;
             is_checked.get_or_init(|| ());
         }
-        Ok(*contig)
+        Ok(Some(*contig))
     }
 
     /// Parses an index of a FASTA file of a length. If several contigs have a name, the first counts.

@@ -57,8 +57,8 @@ impl ReferenceGenome {
         ReferenceBases { genome: self, contig: Vec::new(), start: 0, bases: Vec::new() }
     }
 
-    /// Returns the place of a contig.
-    fn contig(&self, name: &[u8]) -> Result<IndexedContig> {
+    /// Returns the place of a contig, if there is one.
+    fn contig(&self, name: &[u8]) -> Result<Option<IndexedContig>> {
         let index = self.index.get_or_retry(|| self.read_index())?;
         index.contig(name, |contig| self.check(name, contig)).in_file(self.path.display())
     }
@@ -100,12 +100,14 @@ impl ReferenceGenome {
 
     /// Returns the bases of a contig from a position on: at most [`WINDOW`], up to a multiple of it.
     fn window(&self, name: &[u8], position: u64) -> Result<Vec<u8>> {
-        let contig = self.contig(name)?;
+        let lacks = |why: &str| {
+            let shown = String::from_utf8_lossy(name);
+            let reason = format!("no base at {shown}:{} in the reference, {why} {shown}", position + 1);
+            Error::missing(reason).in_file(self.path.display())
+        };
+        let contig = self.contig(name)?.ok_or_else(|| lacks("which has no contig"))?;
         if position >= contig.length {
-            let name = String::from_utf8_lossy(name);
-            let reason =
-                format!("no base at {name}:{} in the reference, where {name} ends at {}", position + 1, contig.length);
-            return Err(Error::missing(reason).in_file(self.path.display()));
+            return Err(lacks(&format!("which has {} bases of", contig.length)));
         }
         let end = (position / WINDOW + 1).saturating_mul(WINDOW).min(contig.length);
         let stored = contig.stored(position..end);
@@ -212,12 +214,17 @@ mod tests {
             for (contig, wanted) in [("1", "ACGTNacgtnRY"), ("2", "ACGTA"), ("4", "A*-"), ("3", "")] {
                 let (found, error) = bases(&genome, contig);
                 assert_eq!(found, wanted, "{index:?}");
-                let end = format!("no base at {contig}:{} in the reference, where {contig} ends", wanted.len() + 1);
+                let end = format!(
+                    "no base at {contig}:{0} in the reference, which has {1} bases of {contig}",
+                    wanted.len() + 1,
+                    wanted.len()
+                );
                 assert!(error.to_string().contains(&end), "{error}");
                 assert!(error.to_string().contains(folder.path().to_str().unwrap()), "{error}");
             }
             let error = bases(&genome, "chr1").1.to_string();
-            assert!(error.contains("no contig chr1") && error.contains("ref.fa"), "{error}");
+            let wanted = "no base at chr1:1 in the reference, which has no contig chr1";
+            assert!(error.contains(wanted) && error.contains("ref.fa"), "{error}");
         }
     }
 
