@@ -88,6 +88,8 @@ Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/d
     packages="$packages r-cran-data.table"
 Rscript -e 'quit(status = !requireNamespace("Matrix", quietly = TRUE))' 2>/dev/null || packages="$packages r-cran-matrix"
 Rscript -e 'quit(status = !requireNamespace("rhdf5", quietly = TRUE))' 2>/dev/null || packages="$packages r-bioc-rhdf5"
+# A free IDL, with the Astronomy Library.
+want gdl "gnudatalanguage gdl-astrolib"
 want mandoc mandoc
 want openssl openssl
 want systemd-analyze systemd

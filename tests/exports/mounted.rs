@@ -321,7 +321,6 @@ fn astropy_opens_the_fits_images() {
 
 #[test]
 fn idl_opens_the_fits_images() {
-    // Its packages gnudatalanguage and gdl-astrolib are large, so scripts/install_test_tools.sh leaves them out.
     if has("gdl") {
         made_and_checked("numpy, tiledb, astropy.wcs", "idl_files.py");
     }

@@ -121,7 +121,7 @@ impl FoundGeometries {
     /// Reads the geometries of a column of well-known binary, all of them.
     ///
     /// # Errors
-    /// As for [`StoredGeometries::for_each`]; [`Error::Damaged`] for values that are no geometries.
+    /// Fails if the values or their offsets cannot be read; [`Error::Damaged`] for values that are no geometries.
     pub fn of(column: &Column) -> Result<Self> {
         let mut found = FoundGeometries::default();
         let Some(geometries) = StoredGeometries::of(column) else { return Ok(found) };
