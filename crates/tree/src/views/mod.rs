@@ -204,7 +204,12 @@ fn add_folder(builder: &mut FolderBuilder, fields: &FieldFolder, folder: &'stati
             let Some(first) = parts.first() else { continue };
             let forms = parts.iter().map(|part| (part.ending, part.make)).collect();
             let parts = PartsFolder::new(fields.clone(), (first.sizing)(fields), forms);
-            inner.add_parts(folder, parts, of.facts.listing(&fields.shown));
+            // A folder that is found by name lists its parts all the same.
+            let listing = match of.facts.shown {
+                Shown::Alone(_) => of.facts.listing(&fields.shown),
+                _ => Listing::Always,
+            };
+            inner.add_parts(folder, parts, listing);
         }
         for (view, reason) in &absent {
             view.facts.files.iter().for_each(|name| inner.folder.explain_absence(name, reason));
