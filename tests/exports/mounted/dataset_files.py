@@ -154,6 +154,36 @@ def points_group(folder, cells):
             points_of(member, names, cells, folder, members)
 
 
+WIND = RANDOM.normal(size=(5, 4)).astype("f4")
+
+
+def stations_group(folder, last):
+    """Writes points along coordinates and a dimension without any, which another array has, too."""
+    group(folder, {"array0": ["height", "count"]}, ".data", 10_000)
+    dimensions = (tiledb.Dim("time", (-1e300, 1e300), dtype="f8"), tiledb.Dim("station", (0, last), dtype="u8"))
+    schema = tiledb.ArraySchema(tiledb.Domain(*dimensions), [tiledb.Attr("wind", dtype="f4")], sparse=True)
+    tiledb.Array.create(f"{folder}/array1", schema)
+    with tiledb.open(f"{folder}/array1", "w") as array:
+        times, stations = np.meshgrid(np.arange(5) * 10.0, np.arange(4, dtype="u8"), indexing="ij")
+        array[times.ravel(), stations.ravel()] = WIND.ravel()
+        array.meta["__tiledb_dim.time.units"] = "days since 2023-01-01"
+    with tiledb.Group(folder, "w") as members:
+        members.add("array1", name="array1", relative=True)
+
+
+def check_stations():
+    """Checks that a dimension without coordinates is one of all arrays, if its domain is the same."""
+    import os
+
+    import xarray
+
+    for found in xarray.open_dataset("mnt_stations/netcdf/group.nc"), xarray.open_zarr("mnt_stations/zarr").load():
+        assert (found["wind"].values == WIND).all() and found["wind"].dims == ("time", "station")
+        assert dict(found.sizes) == {"time": 5, "station": 4} and "station" not in found.variables
+        assert (found["height"].values == [1, 2, 3, 4]).all() and str(found["time"].values[1])[:10] == "2023-01-11"
+    assert not os.path.exists("mnt_unlike/netcdf")
+
+
 def scattered_group(folder):
     """Writes points that lie on no grid."""
     tiledb.group_create(folder)
@@ -233,6 +263,8 @@ def make():
     points_group("points", every_cell)
     points_group("holes", not_every_fifth)
     scattered_group("scattered")
+    stations_group("stations", 3)
+    stations_group("unlike", 9)
     for calendar in CALENDARS:
         calendar_group(calendar)
     together = {"array0": ["crs"], "array1": ["lat"], "array2": ["orog"], "array3": ["lon"], "array4": ["height", "count"]}
@@ -245,7 +277,7 @@ def make():
         for name, end in ("a", 9), ("b", 99):
             tiledb.from_numpy(f"other/{name}", np.arange(end))
             members.add(name, name=name, relative=True)
-    print("collected each xarray other points holes scattered", *(f"in_{calendar}" for calendar in CALENDARS))
+    print("collected each xarray other points holes scattered stations unlike", *(f"in_{calendar}" for calendar in CALENDARS))
 
 
 def check_files(folder):
@@ -332,6 +364,7 @@ def check():
     check_points("mnt_points")
     check_holes("mnt_holes")
     check_scattered("mnt_scattered")
+    check_stations()
     for calendar in CALENDARS:
         check_calendar(calendar)
     assert {"netcdf", "zarr"} <= set(os.listdir("mnt_each")) and "netcdf4" not in os.listdir("mnt_each")

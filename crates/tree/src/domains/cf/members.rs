@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use tilefs_export::Metadatum;
 use tilefs_export::content::grid::CoordinateAxis;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Result};
+use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArrayType, CellValNum, Dimension};
 use tilefs_reader::array::dense::AxisSelection;
@@ -218,24 +218,37 @@ fn has_positions(array: &OpenedArray, dimension: &Dimension) -> Result<bool> {
     Ok(dimension.datatype == Datatype::UInt64 && begins_at_0(dimension) && !has_metadata_with(array, &described)?)
 }
 
-/// Returns whether dimensions of sparse arrays have the same type as those of the same name, and no name of a variable or
-/// of a dense array's dimension, unless both have positions.
+/// Returns whether dimensions of the same name are the same: those of sparse arrays have one type, and those of positions
+/// one domain, also with dense arrays. Coordinates have no name of a variable or of a dense array's dimension.
 fn have_axes_in_common(
     members: &[DatasetMember],
     of_dense: &[GroupDimension],
     variables: &HashSet<String>,
 ) -> Result<bool> {
-    let mut seen: HashMap<&str, (Datatype, bool)> = HashMap::new();
+    let mut seen: HashMap<&str, (Datatype, Option<u64>)> = HashMap::new();
     for rows in points(members) {
         for dimension in &rows.array().schema().dimensions {
-            let own = (dimension.datatype, has_positions(rows.array(), dimension)?);
-            let is_taken = of_dense.iter().any(|one| one.name == dimension.name) || variables.contains(&dimension.name);
-            if *seen.entry(&dimension.name).or_insert(own) != own || (is_taken && !own.1) {
+            let last = if has_positions(rows.array(), dimension)? { last_position(dimension) } else { None };
+            let own = (dimension.datatype, last);
+            let dense = of_dense.iter().find(|one| one.name == dimension.name);
+            let is_same = match last {
+                Some(last) => dense.is_none_or(|dense| dense.last == last),
+                None => dense.is_none() && !variables.contains(&dimension.name),
+            };
+            if !is_same || *seen.entry(&dimension.name).or_insert(own) != own {
                 return Ok(false);
             }
         }
     }
     Ok(true)
+}
+
+/// Returns the last position of the domain of a dimension of positions.
+fn last_position(dimension: &Dimension) -> Option<u64> {
+    match dimension.domain.as_ref().map(|domain| &domain.high) {
+        Some(Scalar::Unsigned(high)) => Some(*high),
+        _ => None,
+    }
 }
 
 /// Adds the dimensions of sparse arrays, in the order of the arrays. Reads their coordinates.
@@ -254,7 +267,7 @@ fn add_dimensions_of_points(members: &[DatasetMember], dimensions: &mut Vec<Grou
             let axis = CoordinateAxis::of(&columns)?;
             match has_positions(rows.array(), dimension)? {
                 false => dimensions.push(GroupDimension::of_coordinates(&dimension.name, axis)),
-                true => add_positions(dimensions, dimension, axis.positions()),
+                true => add_positions(dimensions, dimension, axis.positions())?,
             }
         }
     }
@@ -262,16 +275,17 @@ fn add_dimensions_of_points(members: &[DatasetMember], dimensions: &mut Vec<Grou
 }
 
 /// Adds a dimension along which `length` positions were written, or lengthens that of dense arrays.
-fn add_positions(dimensions: &mut Vec<GroupDimension>, dimension: &Dimension, length: u64) {
-    if let Some(known) = dimensions.iter_mut().find(|known| known.name == dimension.name) {
-        known.shown = AxisSelection::contiguous(0, known.shown.len().max(length));
-        return;
+fn add_positions(dimensions: &mut Vec<GroupDimension>, dimension: &Dimension, length: u64) -> Result<()> {
+    let last = last_position(dimension).filter(|last| length <= last.saturating_add(1));
+    let last = last.ok_or_else(|| Error::damaged("a coordinate outside the domain").in_field(&dimension.name))?;
+    match dimensions.iter_mut().find(|known| known.name == dimension.name) {
+        Some(known) => {
+            known.shown = AxisSelection::contiguous(0, known.shown.len().max(length));
+            known.grows = known.shown.len() <= last;
+        }
+        None => dimensions.push(GroupDimension::of_positions(&dimension.name, last, length)),
     }
-    let last = match dimension.domain.as_ref().map(|domain| &domain.high) {
-        Some(Scalar::Unsigned(high)) => *high,
-        _ => length.saturating_sub(1),
-    };
-    dimensions.push(GroupDimension::of_positions(&dimension.name, last, length));
+    Ok(())
 }
 
 /// Returns the dimensions of the dense arrays, in the order of the arrays. `None` if dimensions of the same name differ.
