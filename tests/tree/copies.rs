@@ -1,4 +1,4 @@
-//! What a recursive copy of a group holds: the views that the group lists, and the raw files of its arrays, each value of
+//! A recursive copy of a group holds the views that the group lists, and the raw files of its arrays, with each value of
 //! an array once.
 
 use std::collections::HashMap;

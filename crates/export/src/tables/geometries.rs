@@ -108,7 +108,7 @@ pub(super) fn geometry_of(bytes: &[u8], row: u64) -> Result<Option<Geometry>> {
     }
 }
 
-/// What the geometries of a column are.
+/// The kinds of the geometries in a column.
 #[derive(Debug, Default)]
 pub struct FoundGeometries {
     has_polygons: bool,

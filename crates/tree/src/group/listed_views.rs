@@ -71,7 +71,7 @@ impl GroupAround for ListedViews {
             }
             Err(_) => (false, false),
         };
-        // What a cancelled request found may be incomplete.
+        // A cancelled request may have found only some of the views.
         if cancellation::check().is_ok() {
             let until = if lasts { None } else { Instant::now().checked_add(KEPT) };
             let mut now = self.current();

@@ -258,9 +258,9 @@ mod tests {
     use super::*;
 
     /// A text in parts of a few bytes.
-    struct Parts<'b>(&'b [u8], usize);
+    struct ShortReads<'b>(&'b [u8], usize);
 
-    impl Forward for Parts<'_> {
+    impl Forward for ShortReads<'_> {
         fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
             let (now, rest) = self.0.split_at(self.1.min(self.0.len()));
             *out = now.to_vec();
@@ -282,7 +282,7 @@ mod tests {
         ] {
             let wanted = FastaIndex::parse(index.as_bytes(), fasta.len() as u64).unwrap();
             for at_once in [1, 2, 3, 1000] {
-                let found = FastaIndex::of_fasta(Parts(fasta.as_bytes(), at_once)).unwrap();
+                let found = FastaIndex::of_fasta(ShortReads(fasta.as_bytes(), at_once)).unwrap();
                 assert_eq!(found, wanted, "{fasta:?}");
             }
         }
@@ -300,7 +300,7 @@ mod tests {
             (&format!(">{}\nA\n", "a".repeat(MAX_NAME)), "line 1"),
         ] {
             for at_once in [1, 1000] {
-                let error = FastaIndex::of_fasta(Parts(fasta.as_bytes(), at_once)).unwrap_err();
+                let error = FastaIndex::of_fasta(ShortReads(fasta.as_bytes(), at_once)).unwrap_err();
                 assert_eq!(error.place().unwrap().field.as_deref(), Some(place), "{error}");
             }
         }
