@@ -89,7 +89,8 @@ Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/d
 Rscript -e 'quit(status = !requireNamespace("Matrix", quietly = TRUE))' 2>/dev/null || packages="$packages r-cran-matrix"
 Rscript -e 'quit(status = !requireNamespace("rhdf5", quietly = TRUE))' 2>/dev/null || packages="$packages r-bioc-rhdf5"
 # A free IDL, with the Astronomy Library.
-want gdl "gnudatalanguage gdl-astrolib"
+want gdl gnudatalanguage
+[ -e /usr/share/gnudatalanguage/astrolib/readfits.pro ] || packages="$packages gdl-astrolib"
 want mandoc mandoc
 want openssl openssl
 want systemd-analyze systemd
@@ -114,10 +115,12 @@ fi
 if [ -n "$packages" ]; then
     if can_apt; then
         apt-get update -qq
-        # One by one, so that a missing package does not prevent the others.
-        for package in $packages; do
-            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
-                echo "SKIPPED: apt cannot install $package" >&2
+        install() { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+        # If apt cannot install all packages together, install them one by one, so that a missing one does not prevent
+        # the others.
+        # shellcheck disable=SC2086 # a list of packages
+        install $packages 2>/dev/null || for package in $packages; do
+            install "$package" || echo "SKIPPED: apt cannot install $package" >&2
         done
     else
         echo "SKIPPED: apt, which needs root, for$packages" >&2

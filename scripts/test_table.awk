@@ -13,10 +13,12 @@ function unit_tests(path) {
 
 # The start of a test program: "Running tests/corpus.rs (target/debug/deps/corpus-...)", "Doc-tests tilefs".
 /^ +(Running|Doc-tests) / {
-    program = $1 == "Running" ? ($2 == "unittests" ? unit_tests($4) " " $3 : $2) : "documentation"
-    programs[++count] = program
+    program = $1 == "Running" ? ($2 == "unittests" ? unit_tests($4) " " $3 : $2) : "documentation of " $2
+    if (!(program in finished)) programs[++count] = program
     finished[program] = 0
 }
+
+/^ +Preparing$/ { program = "" }
 
 match($0, /SKIPPED: /) {
     line = substr($0, RSTART + RLENGTH)

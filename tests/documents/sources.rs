@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{LazyLock, Mutex};
 
 use proc_macro2::{TokenStream, TokenTree};
 use support::repository::root;
@@ -67,8 +70,37 @@ pub struct Edge<'a> {
     pub is_export: bool,
 }
 
+/// A check that runs on the thread that owns the parsed crates.
+type Check = Box<dyn FnOnce(&[Crate]) + Send>;
+
+/// Returns what a check finds in all crates of the workspace and the program. They are parsed once, by a thread that owns
+/// them, because parsed code cannot be passed between threads, and each test has its own.
+///
+/// # Panics
+/// If the check panics, or a file cannot be parsed.
+pub fn with_crates<R: Send + 'static>(check: impl FnOnce(&[Crate]) -> R + Send + 'static) -> R {
+    static OWNER: LazyLock<Mutex<Sender<Check>>> = LazyLock::new(|| {
+        let (checks, received) = mpsc::channel::<Check>();
+        std::thread::spawn(move || {
+            let crates = crates();
+            received.iter().for_each(|check| check(&crates));
+        });
+        Mutex::new(checks)
+    });
+    let (found, result) = mpsc::channel();
+    let check: Check = Box::new(move |crates| {
+        let checked = panic::catch_unwind(AssertUnwindSafe(|| check(crates)));
+        // The test waits for it.
+        let _ = found.send(checked);
+    });
+    let sent = OWNER.lock().expect("no test panics while it holds the lock").send(check);
+    sent.expect("all files can be parsed");
+    let checked = result.recv().expect("all files can be parsed");
+    checked.unwrap_or_else(|reason| panic::resume_unwind(reason))
+}
+
 /// Returns all crates of the workspace and the program.
-pub fn crates() -> Vec<Crate> {
+fn crates() -> Vec<Crate> {
     let folders = fs::read_dir(root().join("crates")).expect("the crates are there");
     let mut roots: Vec<PathBuf> = folders.map(|entry| entry.expect("a folder").path().join("src/lib.rs")).collect();
     roots.retain(|path| path.is_file());

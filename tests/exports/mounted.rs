@@ -11,8 +11,7 @@ use tempfile::TempDir;
 
 use crate::tools::{has, imagemagick, python_file, r_has, run};
 use support::manifest::{Expected, Object, load};
-use support::skip::can_mount;
-use support::skip::python_with;
+use support::skip::{Need, can_mount, python_with, skipped};
 use tilefs_fixtures::fixtures;
 
 /// An array of the fixtures, mounted; unmounted when dropped.
@@ -321,7 +320,10 @@ fn astropy_opens_the_fits_images() {
 
 #[test]
 fn idl_opens_the_fits_images() {
-    if has("gdl") {
+    let library = "/usr/share/gnudatalanguage/astrolib/readfits.pro";
+    if !Path::new(library).exists() {
+        skipped(Need::Programs, &format!("{library} is missing (package gdl-astrolib)"));
+    } else if has("gdl") {
         made_and_checked("numpy, tiledb, astropy.wcs", "idl_files.py");
     }
 }
