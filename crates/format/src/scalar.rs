@@ -196,7 +196,20 @@ pub struct Range {
     pub high: Scalar,
 }
 
+/// A text that sorts after all texts of coordinates.
+pub const BEYOND_TEXTS: [u8; 16] = [0xff; 16];
+
 impl Range {
+    /// Returns a range of texts from `low` on, without a high end.
+    pub fn of_texts_from(low: Scalar) -> Self {
+        Range { low, high: Scalar::Text(BEYOND_TEXTS.to_vec()) }
+    }
+
+    /// Returns whether it is a range of texts without a high end.
+    pub fn is_open(&self) -> bool {
+        matches!(&self.high, Scalar::Text(high) if *high == BEYOND_TEXTS)
+    }
+
     /// Reads a range at the cursor: low and high of a fixed-size type; for a variable-size type, the size of both
     /// together (`u64` bytes), the size of low (`u64` bytes), low, high.
     ///

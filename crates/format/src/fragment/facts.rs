@@ -71,6 +71,13 @@ impl FragmentFacts {
         self.non_empty_domain.as_ref().map(PackedRanges::to_vec)
     }
 
+    /// Returns ranges that hold the coordinates of all cells: the non-empty domain, without the high ends of texts that
+    /// may leave out cells.
+    pub fn covering_ranges(&self) -> Option<Vec<Range>> {
+        let ranges = self.non_empty_domain.as_ref()?.iter();
+        Some(ranges.map(|range| covering_texts(self.version, range)).collect())
+    }
+
     /// Returns the range of the non-empty domain along one dimension.
     pub fn non_empty_range(&self, dimension: usize) -> Option<Range> {
         self.non_empty_domain.as_ref()?.iter().nth(dimension)
@@ -248,6 +255,18 @@ pub(super) fn domain_if_unsigned<'a>(version: u32, dimension: &'a Dimension, ran
     let is_wrapped = matches!((&range.low, &range.high), (Scalar::Signed(0..), Scalar::Signed(..0)));
     let domain = domain_if_crossing_1970(version, dimension)?;
     (is_wrapped && domain.contains(&range.low) && domain.contains(&range.high)).then_some(domain)
+}
+
+/// The first format version whose libraries keep the high end of a range of texts that begins with the empty text.
+///
+/// Earlier libraries took the high end of such a range for empty when they extended it by further texts. The high end of
+/// what they stored is that of the texts that came last, for boxes of tiles, boxes above them, and the non-empty domain.
+const EMPTY_TEXTS_SINCE: u32 = 10;
+
+/// Returns a range that holds all texts of the cells for which a library of this format version stored `range`.
+pub(super) fn covering_texts(version: u32, range: Range) -> Range {
+    let begins_empty = matches!(&range.low, Scalar::Text(low) if low.is_empty());
+    if version < EMPTY_TEXTS_SINCE && begins_empty { Range::of_texts_from(range.low) } else { range }
 }
 
 /// Reads one range per dimension of the schema.

@@ -7,7 +7,7 @@
 
 use std::ops::Range as Numbers;
 
-use super::facts::domain_if_unsigned;
+use super::facts::{covering_texts, domain_if_unsigned};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
@@ -246,13 +246,14 @@ impl BoxDimension {
         length.ok_or_else(|| Error::damaged("bounds of more bytes than memory has").in_field("MBR"))
     }
 
-    /// Parses a range. If an old library compared dates as unsigned numbers and the tile has dates before and after
-    /// 1970, the result is the domain, so that every read examines the tile.
+    /// Parses a range. Where an old library stored one that may leave out cells, the result is wider, so that every read
+    /// examines the tile: the domain, if the library compared dates as unsigned numbers and the tile has dates before
+    /// and after 1970; all texts from the empty one on, if that is the low end.
     fn parse(&self, bytes: &[u8]) -> Result<Range> {
         let (low, high) = range_bytes(&mut Cursor::new(bytes), self.datatype, self.variable, "MBR")?;
         let range = Range { low: Scalar::parse(self.datatype, low)?, high: Scalar::parse(self.datatype, high)? };
         if range.is_ordered() {
-            return Ok(range);
+            return Ok(covering_texts(self.version, range));
         }
         let domain = self.unsigned_times.as_ref().and_then(|one| domain_if_unsigned(self.version, one, &range));
         Ok(domain.cloned().unwrap_or(range))

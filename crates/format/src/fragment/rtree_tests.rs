@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::fragment::facts::covering_texts;
 use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, fixture};
 
@@ -28,7 +29,7 @@ pub(super) fn mbr(number: i64, variable: bool) -> Vec<Range> {
     let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
     let text = |text: String| Scalar::Text(text.into_bytes());
     let second = if variable {
-        Range { low: text("a".repeat(number as usize)), high: text(format!("b{number}")) }
+        Range { low: text("a".repeat(number as usize + 1)), high: text(format!("b{number}")) }
     } else {
         range(number, number * 2)
     };
@@ -185,6 +186,84 @@ proptest! {
         let error = RTree::parse(write_rtree(&levels, 22, &schema), 22, &schema).unwrap_err().to_string();
         prop_assert!(error.contains("leaves the one above it"), "{}", error);
     }
+}
+
+/// Extends a range by another as libraries before format version 10 did: the high end of a range that begins with the
+/// empty text is empty to them.
+fn extend_as_old_libraries(range: &mut Range, by: &Range) {
+    let high = |range: &Range| match &range.low {
+        Scalar::Text(low) if low.is_empty() => Scalar::Text(Vec::new()),
+        _ => range.high.clone(),
+    };
+    let (own, other) = (high(range), high(by));
+    range.high = if other.compare(&own).is_gt() { other } else { own };
+    if by.low.compare(&range.low).is_lt() {
+        range.low = by.low.clone();
+    }
+}
+
+proptest! {
+    #[test]
+    fn cells_are_found_in_boxes_that_begin_with_the_empty_text(
+        tiles in prop::collection::vec(prop::collection::vec("[a-c]{0,2}", 1..4), 1..120),
+        version in 5u32..10,
+    ) {
+        let mut schema = fixture::sparse();
+        schema.dimensions[1] = fixture::string_dimension("cols");
+        let numbers = || Range { low: Scalar::Signed(0), high: Scalar::Signed(1) };
+        let only = |text: &String| {
+            let text = Scalar::Text(text.clone().into_bytes());
+            Range { low: text.clone(), high: text }
+        };
+        let join = |ranges: &mut dyn Iterator<Item = Range>| {
+            let mut whole = ranges.next().unwrap();
+            ranges.for_each(|range| extend_as_old_libraries(&mut whole, &range));
+            vec![numbers(), whole]
+        };
+        let leaves: Vec<_> = tiles.iter().map(|texts| join(&mut texts.iter().map(only))).collect();
+        let mut levels = vec![leaves];
+        while levels[0].len() > 1 {
+            let above = levels[0].chunks(10).map(|boxes| join(&mut boxes.iter().map(|one| one[1].clone()))).collect();
+            levels.insert(0, above);
+        }
+        let tree = RTree::parse(write_rtree(&levels, version, &schema), version, &schema).unwrap();
+        // The non-empty domain is extended by the boxes of tiles, one after the other.
+        let domain = join(&mut levels[levels.len() - 1].iter().map(|one| one[1].clone()));
+        let domain = covering_texts(version, domain[1].clone());
+        for (tile, texts) in tiles.iter().enumerate() {
+            for text in texts {
+                let wanted = [numbers(), only(text)];
+                let mut found = Vec::new();
+                tree.descend(|ranges| Ok(descent(&wanted, ranges)), |tiles| found.extend(tiles)).unwrap();
+                prop_assert!(found.contains(&(tile as u64)), "{text:?} of tile {tile}");
+                prop_assert!(domain.contains(&wanted[1].low), "{text:?}");
+            }
+        }
+        // Boxes without the empty text are those that are stored.
+        for (tile, leaf) in levels[levels.len() - 1].iter().enumerate() {
+            let range = tree.range(tile as u64, 1).unwrap();
+            let begins_empty = leaf[1].low == Scalar::Text(Vec::new());
+            prop_assert_eq!(range.is_open(), begins_empty);
+            prop_assert!(begins_empty || range == leaf[1]);
+        }
+    }
+}
+
+#[test]
+fn newer_boxes_that_begin_with_the_empty_text_must_contain_their_children() {
+    let mut schema = fixture::sparse();
+    schema.dimensions[1] = fixture::string_dimension("cols");
+    let leaf = |low: &str, high: &str| {
+        let text = |text: &str| Scalar::Text(text.as_bytes().to_vec());
+        vec![Range { low: Scalar::Signed(0), high: Scalar::Signed(1) }, Range { low: text(low), high: text(high) }]
+    };
+    let levels = [vec![leaf("", "y")], vec![leaf("", "z"), leaf("y", "y")]];
+    let error = RTree::parse(write_rtree(&levels, 10, &schema), 10, &schema).unwrap_err().to_string();
+    assert!(error.contains("leaves the one above it"), "{error}");
+    assert!(RTree::parse(write_rtree(&levels, 9, &schema), 9, &schema).is_ok());
+    // A box without the empty text is believed, whatever its version.
+    let levels = [vec![leaf("a", "y")], vec![leaf("a", "z"), leaf("y", "y")]];
+    assert!(RTree::parse(write_rtree(&levels, 9, &schema), 9, &schema).is_err());
 }
 
 #[test]

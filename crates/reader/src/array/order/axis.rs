@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::pipeline::Pipeline;
-use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::scalar::{BEYOND_TEXTS, Range, Scalar};
 use tilefs_format::schema::Dimension;
 
 use super::rounding::Rounding;
@@ -112,15 +112,14 @@ impl KeyAxis {
         if low == high {
             return Cow::Borrowed(range);
         }
-        let last = [0xff; 16];
         if !(low.is_ascii() && high.is_ascii()) {
-            return Cow::Owned(Range { low: Scalar::Text(Vec::new()), high: Scalar::Text(last.to_vec()) });
+            return Cow::Owned(Range::of_texts_from(Scalar::Text(Vec::new())));
         }
         // In the writer's order a "negative" byte comes before `high` wherever the bytes in front of it come after
         // `low`.
         let shared = low.iter().zip(high).take_while(|(a, b)| a == b).count();
         let kept = if shared == low.len() { shared } else { shared + 1 };
-        let high = [&high[..kept.min(high.len())], &last].concat();
+        let high = [&high[..kept.min(high.len())], &BEYOND_TEXTS].concat();
         Cow::Owned(Range { low: range.low.clone(), high: Scalar::Text(high) })
     }
 

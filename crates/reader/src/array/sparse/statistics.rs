@@ -82,6 +82,10 @@ impl RowStatistics {
         }
         let range = array.folder().mbrs(array.number(fragment))?.range(tile, dimension);
         let range = range.in_fragment(array.fragment_name(fragment)).in_array(array.path())?;
+        if range.is_open() {
+            bounds.add_unknown();
+            return Ok(());
+        }
         let rounding = self.view.query()?.plan.axes.get(dimension).and_then(|axis| axis.rounding);
         match rounding.map_or(Some(range.clone()), |rounding| rounding.around(&range)) {
             Some(range) => {

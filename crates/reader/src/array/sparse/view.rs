@@ -233,7 +233,7 @@ impl SparseView {
         };
         let mut cells = Vec::with_capacity(self.query.cells.len());
         for (fragment, own) in self.query.cells.iter().enumerate() {
-            let domain = array.outline(fragment)?.facts.non_empty_ranges().unwrap_or_default();
+            let domain = array.outline(fragment)?.facts.covering_ranges().unwrap_or_default();
             let descent = if own.count() == 0 { Descent::Skip } else { decide(&domain)? };
             let mut tiles = Vec::new();
             if matches!(descent, Descent::Enter) {
@@ -444,7 +444,7 @@ fn may_have_some(query: &Query, selection: &CoordinateSelection, fragment: usize
         return Ok(false);
     }
     let outline = query.array.outline(fragment)?;
-    let domain = outline.facts.non_empty_ranges().unwrap_or_default();
+    let domain = outline.facts.covering_ranges().unwrap_or_default();
     Ok(selection.share(&query.plan.axes, domain.iter()) != Share::None)
 }
 

@@ -22,7 +22,7 @@ impl FragmentSpan {
     /// [`Error::Damaged`] for a non-empty domain that is missing or leaves the domain.
     pub fn new(source: &FragmentSource<'_>) -> Result<Self> {
         let outline = source.array.outline(source.fragment)?;
-        let ranges = outline.facts.non_empty_ranges();
+        let ranges = outline.facts.covering_ranges();
         let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
         let bounds = ranges.and_then(|ranges| source.plan.bounds(&ranges)).in_field("non-empty domain");
         let (low, high) = bounds.map_err(|error| source.place(error))?;
@@ -54,7 +54,7 @@ impl FragmentSpan {
 fn read_tiles(source: &FragmentSource<'_>) -> Result<KeyRanges> {
     let mbrs = source.mbrs()?;
     let outline = source.array.outline(source.fragment)?;
-    let domain = outline.facts.non_empty_ranges().filter(|_| source.is_strictly_ordered());
+    let domain = outline.facts.covering_ranges().filter(|_| source.is_strictly_ordered());
     let mut key_ranges = KeyRanges::new(source.plan.words());
     let (mut boxes, mut ranges) = (mbrs.boxes(), Vec::new());
     for tile in source.cells.tiles() {

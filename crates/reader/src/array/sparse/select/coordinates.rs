@@ -84,7 +84,7 @@ impl<'a> CoordinateCheck<'a> {
     fn check_box(&self, tile: u64) -> Result<()> {
         let outline = self.array.outline(self.fragment)?;
         let mbrs = self.array.folder().mbrs(self.array.number(self.fragment))?;
-        let around = outline.facts.non_empty_ranges();
+        let around = outline.facts.covering_ranges();
         let around = around.ok_or_else(|| Error::damaged("cells, but no non-empty domain"))?;
         for (number, (range, axis)) in around.iter().zip(&self.plan.axes).enumerate() {
             let own = mbrs.range(tile, number)?;
