@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use support::parallel;
 use support::stored::{Copy, file_below};
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_tree::{self as tree, EntryKind, Folder, TreeOptions};
 
 /// Returns all raw files of an array, including coordinates.
@@ -132,6 +133,71 @@ fn a_commit_in_progress_is_not_a_lost_one() {
     fs::rename(old, copy.path().join("__fragments").join(&name)).unwrap();
     assert!(directory().directory().warnings().is_empty());
     assert_eq!(directory().directory().uncommitted(), [format!("__fragments/{name}").into()]);
+}
+
+/// A lost commit looks like one that is about to be written; README.txt and verification name both.
+#[test]
+fn complete_fragments_without_a_commit_are_named() {
+    for is_recent in [false, true] {
+        let copy = Copy::of("sparse/overlap");
+        let mark = copy.file("__commits", ".wrt");
+        fs::remove_file(&mark).unwrap();
+        let mut name = mark.file_stem().unwrap().to_str().unwrap().to_owned();
+        if is_recent {
+            let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+            let recent = format!("__{now}_{now}_0123456789abcdef0123456789abcdef_22");
+            let fragments = copy.path().join("__fragments");
+            fs::rename(fragments.join(&name), fragments.join(&recent)).unwrap();
+            name = recent;
+        }
+        let root = tree::open(&copy.path(), &TreeOptions::default()).unwrap();
+        let readme = String::from_utf8(support::shown::file(&*root, "README.txt", "").unwrap()).unwrap();
+        let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+        let array = tree::open_array(&copy.path(), &TreeOptions::default()).unwrap();
+        let findings = verify(&array, &Progress::default());
+        assert!(findings.places.is_empty());
+        let advice = format!("an empty file __commits/{name}.wrt shows it");
+        assert!(matches!(&findings.warnings[..], [one] if one.contains(&advice)), "{:?}", findings.warnings);
+        assert!(readme.contains(&advice), "{readme}");
+    }
+}
+
+/// libtiledb 2.14 left the commits of fragments behind that it vacuumed after their commits were consolidated.
+#[test]
+fn commits_that_a_vacuum_left_behind_are_a_remark() {
+    let copy = Copy::of("dense/consolidated");
+    let whole = values(&copy.path()).unwrap();
+    let marks = fs::read_dir(copy.path().join("__commits")).unwrap().map(|entry| entry.unwrap().path());
+    let marks = marks.filter(|path| path.extension().is_some_and(|kind| kind == "wrt"));
+    let names: Vec<String> = marks.map(|mark| mark.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let fragments = copy.path().join("__fragments");
+    let take_away = |name: &String| fs::remove_dir_all(fragments.join(name)).unwrap();
+    let ignore = |names: &[&String]| {
+        let lines: String = names.iter().map(|name| format!("__commits/{name}.wrt\n")).collect();
+        let file = "__1600000001000_1600000003000_0123456789abcdef0123456789abcdef_22.ign";
+        fs::write(copy.path().join("__commits").join(file), lines).unwrap();
+    };
+    let is_original = |name: &&String| {
+        let mut times = name.split('_').filter(|part| part.len() == 13);
+        let (first, last) = (times.next().unwrap(), times.next().unwrap());
+        first == last && first != "1600000004000"
+    };
+    let originals: Vec<&String> = names.iter().filter(is_original).collect();
+    assert_eq!(originals.len(), 3);
+    originals.iter().for_each(|name| take_away(name));
+    fs::remove_file(copy.file("__commits", ".vac")).unwrap();
+    assert!(values(&copy.path()).is_err(), "their commits are there");
+    ignore(&originals);
+    assert_eq!(values(&copy.path()).unwrap(), whole);
+    let array = tree::open_array(&copy.path(), &TreeOptions::default()).unwrap();
+    let findings = verify(&array, &Progress::default());
+    assert!(findings.places.is_empty(), "{:?}", findings.places);
+    assert!(matches!(&findings.warnings[..], [one] if one.contains("3 committed fragments are not there")));
+    // Nothing covers the time of another fragment that is named.
+    let other = names.iter().find(|name| name.contains("_1600000004000_")).unwrap();
+    ignore(&[&originals[..], &[other]].concat());
+    take_away(other);
+    assert!(values(&copy.path()).is_err());
 }
 
 #[test]

@@ -166,7 +166,7 @@ impl Explanations {
     fn description(&self) -> (Description<'_>, bool) {
         let array = self.fields.subarray.array();
         let schema = array.schema();
-        let mut findings = Problems { warnings: array.folder().directory().warnings().to_vec(), last: true };
+        let mut findings = Problems { warnings: array.folder().directory().remarks(), last: true };
         let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
         findings.warnings.extend(time::future_commits(&future));
         undecodable_fields(schema).iter().for_each(|error| findings.warn(error));

@@ -8,6 +8,7 @@ pub mod commit_lists;
 pub mod listing;
 pub mod object;
 pub mod timed_files;
+mod unnamed;
 pub mod window;
 
 use std::collections::btree_map::Entry;
@@ -17,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use foldhash::HashSet;
-use tilefs_format::commit::{fragment_of_mark, mark_of_fragment, parse_vacuum};
+use tilefs_format::commit::{fragment_of_mark, parse_vacuum};
 use tilefs_format::error::{Error, Locate, Place, Result};
 use tilefs_format::folder::{
     COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, METADATA, RootFragment, SCHEMAS, root_fragment,
@@ -31,21 +32,15 @@ use tilefs_storage::{Listed, Storage, StoreKey};
 pub use commit_lists::FragmentEntry;
 use commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_of};
 use listing::FolderListing;
-use window::{TimeWindow, now};
+use window::TimeWindow;
 
 /// Since this format version, a sparse fragment is visible if its time range overlaps the window. The time range of an
 /// older fragment, and of a dense fragment, must lie completely within the window.
 const PARTIAL_OVERLAP_SINCE: u32 = 15;
 
-/// The number of folders named by no commit that are examined. Interrupted writers can leave many.
-const MAX_UNNAMED: usize = 64;
-
 /// Pauses before the array is listed again, if something vanished between two listings. They cover the time of the two
 /// renames by which somebody replaces an array.
 const RETRY_PAUSES_MS: [u64; 4] = [0, 1, 4, 16];
-
-/// The maximum time in milliseconds between writing and committing a fragment.
-const MAX_COMMIT_MS: u64 = 10 * 60 * 1000;
 
 /// A schema by its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,6 +169,7 @@ impl ArrayDirectory {
         let consolidated = Consolidated::read(&texts, &folders)?;
         directory.find_root_fragments(storage, top, &consolidated)?;
         let ignored = directory.find_committed(&commits, consolidated)?;
+        directory.drop_vacuumed(&folders, &ignored);
         directory.fragments.shrink_to_fit();
         directory.find_vacuums(&texts)?;
         directory.find_unnamed(storage, &folders, &ignored)?;
@@ -217,6 +213,12 @@ impl ArrayDirectory {
     /// work.
     pub fn uncommitted(&self) -> &[Box<str>] {
         &self.uncommitted
+    }
+
+    /// Returns the warnings, and a line for each fragment whose writer is probably at work: its commit may be lost.
+    pub fn remarks(&self) -> Vec<String> {
+        let recent = self.uncommitted.iter().map(|path| self.warning_of_uncommitted(path));
+        self.warnings.iter().cloned().chain(recent).collect()
     }
 
     /// Returns the fragments visible in `window`, as numbers in [`ArrayDirectory::fragments`], oldest first: by start time;
@@ -422,81 +424,14 @@ impl ArrayDirectory {
 
     fn find_vacuums(&mut self, texts: &CommitTexts) -> Result<()> {
         for (times, file, text) in texts.of_kind(CommitFile::Vacuum) {
-            // Before format version 12, the replacement is in the array's own folder and has no times of cells.
             let name = file.shown_name();
-            let replacement = format!("{FRAGMENTS}/{}", name.strip_suffix(".vac").unwrap_or_default());
+            let name = name.strip_suffix(".vac").unwrap_or_default();
+            // Before format version 12, the replacement is beside its vacuum file in the array's own folder.
+            let is_beside = file.parent().is_some_and(|folder| folder == self.root);
+            let replacement = if is_beside { name.to_owned() } else { format!("{FRAGMENTS}/{name}") };
             self.vacuums.push(Vacuum { times, replacement, replaced: parse_vacuum(text).in_file(file)? });
         }
         Ok(())
-    }
-
-    /// Adds warnings about complete fragments that nothing names, and about names of missing fragments.
-    ///
-    /// A fragment without metadata was never finished. A vacuum file or an ignore file names fragments that a vacuum
-    /// was about to remove. Neither causes a warning.
-    fn find_unnamed(
-        &mut self,
-        storage: &dyn Storage,
-        folders: &FragmentFolders<'_>,
-        ignored: &HashSet<String>,
-    ) -> Result<()> {
-        let replaced = self.vacuums.iter().flat_map(|vacuum| vacuum.replaced.iter().map(String::as_str));
-        let mut exists = folders.lookup();
-        let gone: Vec<&str> = replaced.clone().filter(|path| !exists(path)).collect();
-        let committed = self.fragments.iter().map(|fragment| &*fragment.path);
-        let unnamed = folders.unnamed(committed.chain(ignored.iter().map(String::as_str)).chain(replaced));
-        let (mut warnings, mut uncommitted) = (Vec::new(), Vec::new());
-        if let Some(first) = gone.first() {
-            let reason = format!(
-                "{} fragments to be vacuumed are not there: a vacuum that was interrupted, or a damaged vacuum file",
-                gone.len()
-            );
-            warnings.push(self.warning(first, &reason));
-        }
-        for path in unnamed.iter().take(MAX_UNNAMED) {
-            // The commit of a recent fragment may have been written since the folder was listed.
-            if !is_recent(path) {
-                self.check_no_mark(storage, path)?;
-            }
-            let files = match self.names(storage, path) {
-                // Its writer gave up, or a vacuum removed it.
-                Err(Error::Missing { .. }) => continue,
-                files => files?,
-            };
-            if files.iter().any(|file| file.name == FRAGMENT_METADATA) {
-                if self.is_without_commits() {
-                    let reason = "there is no such folder, and yet a complete fragment: the array is being taken away, \
-                                  or its commits are lost";
-                    return Err(Error::missing(reason).in_file(self.root.join(COMMITS)));
-                }
-                if is_recent(path) {
-                    uncommitted.push(path.as_str().into());
-                    continue;
-                }
-                let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
-                              its commit is lost";
-                warnings.push(self.warning(path, reason));
-            }
-        }
-        if unnamed.len() > MAX_UNNAMED {
-            let reason = format!("{} fragments that no commit names were not looked into", unnamed.len() - MAX_UNNAMED);
-            warnings.push(self.warning(FRAGMENTS, &reason));
-        }
-        (self.warnings, self.uncommitted) = (warnings, uncommitted);
-        Ok(())
-    }
-
-    /// Fails if a fragment has a commit that the listing of the commits lacks, as the listing of a stale folder may.
-    fn check_no_mark(&self, storage: &dyn Storage, path: &str) -> Result<()> {
-        if self.listing.folder().identity.is_none() {
-            return Ok(());
-        }
-        let mark = self.root.join(mark_of_fragment(path));
-        match storage.length(&mark) {
-            Err(Error::Missing { .. }) => Ok(()),
-            Ok(_) => Err(Error::missing("its folder does not list it").in_file(mark)),
-            Err(error) => Err(error),
-        }
     }
 
     /// Fails if a fragment with a mark is there although the listing lacks its folder.
@@ -514,12 +449,6 @@ impl ArrayDirectory {
         }
     }
 
-    /// Returns whether the array is in a file system and lacks the folder of commits, which writers create together
-    /// with the array. In an object store the folder begins with the first commit.
-    fn is_without_commits(&self) -> bool {
-        self.listing.folder().identity.is_some() && !self.listing.top().iter().any(|one| one.name == COMMITS)
-    }
-
     fn warning(&self, file: &str, reason: &str) -> String {
         let (array, file) = (Some(self.root.to_string()), Some(file.to_owned()));
         format!("{reason} ({})", Place { array, file, ..Place::default() })
@@ -530,10 +459,4 @@ impl ArrayDirectory {
 fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool {
     let touching = is_sparse && times.form == NameForm::Three && times.version >= PARTIAL_OVERLAP_SINCE;
     if touching { window.touches(times) } else { window.contains(times) }
-}
-
-/// Returns whether a fragment is so recent, according to its name, that it may not be committed yet.
-fn is_recent(path: &str) -> bool {
-    let times = TimestampedName::parse(path).ok().flatten();
-    times.is_some_and(|times| times.t2.abs_diff(now()) < MAX_COMMIT_MS)
 }
