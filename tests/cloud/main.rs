@@ -6,6 +6,7 @@ mod cached;
 mod conforming;
 mod corpus;
 mod failing;
+mod folder_objects;
 mod hostile;
 mod identities;
 mod listing;

@@ -98,10 +98,12 @@ impl ObjectStorage {
             };
             let prefix = Some(prefix.as_str()).filter(|prefix| !prefix.is_empty());
             let page = client.list_page(prefix, options).await?;
-            match answer.answer().removed_keys.iter().find(|key| page::is_of_tiledb(&place.path, key)) {
-                Some(key) => Err(AttemptError::Failure(RequestFailure::unnameable(key))),
-                None => Ok(page),
+            for key in answer.answer().removed_keys.iter().filter(|key| page::is_of_tiledb(&place.path, key)) {
+                if into_folders || !page::is_unnamed_folder(key) || holds_objects(client, key, &answer).await? {
+                    return Err(AttemptError::Failure(RequestFailure::unnameable(key)));
+                }
             }
+            Ok(page)
         });
         let page = page.await?;
         let mut objects = Vec::with_capacity(page.result.objects.len());
@@ -267,6 +269,16 @@ impl ObjectStorage {
     fn known_length(&self, key: &StoreKey) -> Option<u64> {
         self.pins.get(key).map(|pin| pin.length)
     }
+}
+
+/// Returns whether a folder without a name holds objects other than those that stand for folders.
+async fn holds_objects(client: &dyn Client, folder: &str, answer: &Attempt) -> std::result::Result<bool, AttemptError> {
+    let mut extensions = Extensions::new();
+    extensions.insert(answer.clone());
+    let options = PaginatedListOptions { max_keys: Some(LISTED_AT_ONCE), extensions, ..Default::default() };
+    let page = client.list_page(Some(folder), options).await?;
+    // No object below it has a key that the client library accepts.
+    Ok(!page.result.objects.is_empty() || page.page_token.is_some() || !answer.answer().removed_keys.is_empty())
 }
 
 impl Storage for ObjectStorage {

@@ -3,6 +3,9 @@
 //! A bucket may hold objects whose keys the client library rejects: `d/x//y`, `d/x/../y`, or keys with control
 //! characters. One such key would fail the whole page. So they are removed here, and the caller decides whether they
 //! matter: an unrelated object beside an array does not, a part of the array does.
+//!
+//! Consoles, Hadoop and sync tools make objects that stand for folders: their keys end with a slash, and they hold
+//! nothing. The client library would take `d/__meta/` for an object `d/__meta`. They are removed here, too.
 
 use std::borrow::Cow;
 
@@ -43,7 +46,8 @@ pub fn check_page(answer: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Removes objects and folders with unusable keys from a page, and returns these keys. Other text passes unchanged.
+/// Removes objects that stand for folders from a page, and objects and folders with unusable keys; returns the unusable
+/// keys. Other text passes unchanged.
 pub fn remove_unusable_keys(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
     let Ok(text) = std::str::from_utf8(&answer) else { return (answer, Vec::new()) };
     let mut unnameable: Vec<(usize, usize)> = Vec::new();
@@ -54,7 +58,10 @@ pub fn remove_unusable_keys(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
         let mut from = 0;
         while let Some(start) = open.find(&answer[from..]).map(|at| from + at) {
             let Some(end) = close.find(&answer[start..]).map(|at| start + at + close.needle().len()) else { break };
-            if let Some(key) = key_of(&text[start..end], &key_open).filter(|key| !is_usable(key)) {
+            let found = key_of(&text[start..end], &key_open);
+            if found.as_ref().is_some_and(|key| stands_for_folder(element, key, &text[start..end])) {
+                unnameable.push((start, end));
+            } else if let Some(key) = found.filter(|key| !is_usable(key)) {
                 unnameable.push((start, end));
                 if keys.len() < MAX_REMOVED_KEYS {
                     keys.push(key.into_owned());
@@ -83,6 +90,21 @@ pub fn is_of_tiledb(folder: &str, key: &str) -> bool {
     let own = |name: &str| name.starts_with("__");
     let below = key.strip_prefix(folder).unwrap_or(key).trim_start_matches('/');
     own(below) || folder.rsplit('/').next().is_some_and(own)
+}
+
+/// Returns whether an element with this key lists an object that stands for a folder. Azure also lists the folders of
+/// accounts with a hierarchical namespace as objects.
+fn stands_for_folder(element: &str, key: &str, text: &str) -> bool {
+    match element {
+        "Contents" => key.ends_with('/'),
+        "Blob" => key.ends_with('/') || text.contains("<ResourceType>directory</ResourceType>"),
+        _ => false,
+    }
+}
+
+/// Returns whether a key is that of a folder without a name.
+pub fn is_unnamed_folder(key: &str) -> bool {
+    key.ends_with("//")
 }
 
 /// Returns whether the client library accepts a key.
@@ -174,6 +196,22 @@ mod tests {
         let (_, keys) = remove_unusable_keys(listing(&odd).into_bytes());
         assert_eq!(keys[..5], ["d/x//y", "d/x/../y", "d/./y", "d/tab\t", "d/\u{1}"]);
         assert_eq!(left(&listing(&plain)), listing(&plain));
+    }
+
+    #[test]
+    fn objects_that_stand_for_folders_are_removed_and_not_reported() {
+        let plain = ["d/__schema/__1_1_0", "d/e"];
+        for folder in ["d/", "d/__meta/", "d/__fragments//", "d//", "d/x/../"] {
+            let (left, keys) = remove_unusable_keys(listing(&[plain[0], folder, plain[1]]).into_bytes());
+            assert_eq!((left, keys), (listing(&plain).into_bytes(), Vec::new()), "{folder}");
+        }
+        let blob = |name: &str, kind: &str| {
+            format!("<Blob><Name>{name}</Name><Properties><ResourceType>{kind}</ResourceType></Properties></Blob>")
+        };
+        let (file, folder) = (blob("d/__meta/x", "file"), blob("d/__meta", "directory"));
+        assert_eq!(left(&format!("<Blobs>{folder}{file}</Blobs>")), format!("<Blobs>{file}</Blobs>"));
+        let prefix = "<CommonPrefixes><Prefix>d/__meta/</Prefix></CommonPrefixes>";
+        assert_eq!(left(prefix), prefix);
     }
 
     proptest! {
