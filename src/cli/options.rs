@@ -31,6 +31,10 @@ pub struct Opening {
     #[arg(long, value_name = "TIME", value_parser = parse_start)]
     from: Option<Typed<u64>>,
 
+    /// Read fragments that were consolidated, as long as they are there, in place of what was made of them
+    #[arg(long)]
+    originals: bool,
+
     /// The file or pipe with the key of an encrypted array: 32 bytes, or 64 hexadecimal digits
     #[arg(long, value_name = "FILE", env = "TILEFS_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
@@ -183,6 +187,7 @@ impl Opening {
         let reading = tilefs_reader::ReaderOptions {
             at,
             from,
+            originals: self.originals,
             key_file: self.key_file.clone(),
             cache_size: self.cache_size.unwrap_or_else(memory::default_cache_size),
             threads: match self.threads {

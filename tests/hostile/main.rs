@@ -8,6 +8,7 @@ mod commits;
 mod damage;
 mod forged_indexes;
 mod forgery;
+mod lost_cells;
 mod mutator;
 mod random_damage;
 mod unknown_filters;

@@ -36,7 +36,8 @@ impl Time {
 impl Options {
     #[new]
     #[pyo3(signature = (*, at=None, from_=None, key_file=None, cache_size=None, threads=None, config=None,
-        settings=Vec::new(), anonymous=false, io_timeout=None, disk_cache=None, disk_cache_size=None, index_dir=None))]
+        settings=Vec::new(), anonymous=false, io_timeout=None, disk_cache=None, disk_cache_size=None, index_dir=None,
+        originals=false))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -52,6 +53,7 @@ impl Options {
         disk_cache: Option<PathBuf>,
         disk_cache_size: Option<u64>,
         index_dir: Option<PathBuf>,
+        originals: bool,
     ) -> PyResult<Self> {
         let make = || -> Result<TreeOptions> {
             let mut options = TreeOptions::default();
@@ -64,6 +66,7 @@ impl Options {
                 return Err(Error::usage("from_ is later than at, so that nothing is left to show"));
             }
             reading.key_file = key_file;
+            reading.originals = originals;
             reading.cache_size = cache_size.unwrap_or(reading.cache_size);
             reading.threads = threads.map_or(reading.threads, |threads| usize::from(threads.max(1)));
             let mut all = match &config {

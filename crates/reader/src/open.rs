@@ -37,6 +37,8 @@ pub struct ReaderOptions {
     pub at: Option<u64>,
     /// Ignores everything written before this time (milliseconds since 1970, inclusive).
     pub from: Option<u64>,
+    /// Reads fragments that a consolidation replaced, as long as all of them are there, in place of what it made of them.
+    pub originals: bool,
     /// The file or pipe that holds the encryption key.
     pub key_file: Option<PathBuf>,
     /// The budget in bytes of decoded tiles and parsed indexes in memory.
@@ -77,6 +79,7 @@ impl Default for ReaderOptions {
         ReaderOptions {
             at: None,
             from: None,
+            originals: false,
             key_file: None,
             cache_size: 256 << 20,
             threads: threads::usual(),
@@ -137,7 +140,8 @@ impl ReaderOptions {
     /// [`Error::Usage`] for a required folder of indexes that cannot be used.
     pub fn context_with_key(&self, storage: Arc<dyn Storage>, key: Option<Arc<Key>>) -> Result<Arc<Context>> {
         let budget = usize::try_from(self.cache_size).unwrap_or(usize::MAX);
-        let context = Context::new(storage, budget, self.threads, key).with_links(self.links);
+        let context =
+            Context::new(storage, budget, self.threads, key).with_links(self.links).with_originals(self.originals);
         let Some(index) = &self.index else { return Ok(Arc::new(context)) };
         let store = match index.is_required {
             true => IndexStore::open(&index.folder, index.most)?,

@@ -38,6 +38,7 @@ def open(
     disk_cache: Any = None,
     disk_cache_size: Optional[int] = None,
     index_dir: Any = None,
+    originals: Optional[bool] = None,
 ) -> "Union[Array, Group]":
     """Opens an array or a group: a path, or a URI with ``file://``, ``s3://``, ``gs://`` or ``azure://``.
 
@@ -58,6 +59,7 @@ def open(
     :param io_timeout: how many seconds to retry a request to an object store
     :param disk_cache: a folder that keeps data from object stores, with at most ``disk_cache_size`` bytes
     :param index_dir: a folder that keeps the results of passes over all cells for later processes
+    :param originals: read fragments that were consolidated, as long as they are there, in place of what was made of them
     :raises NotFoundError: if there is neither an array nor a group
     :raises Error: if the schema cannot be read; the subclass says why
     """

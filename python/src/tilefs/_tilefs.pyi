@@ -23,6 +23,7 @@ class Options:
         disk_cache: Union[str, "os.PathLike[str]", None] = None,
         disk_cache_size: Optional[int] = None,
         index_dir: Union[str, "os.PathLike[str]", None] = None,
+        originals: bool = False,
     ) -> "Options": ...
 
 class Cancellation:

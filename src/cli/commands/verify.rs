@@ -109,6 +109,7 @@ struct Tally {
     tiles: u64,
     bytes: u64,
     checked_tiles: u64,
+    bytes_without_checksum: u64,
     /// Number of places.
     damaged: usize,
     /// Number of places that could not be checked.
@@ -122,6 +123,7 @@ impl Tally {
         self.tiles += other.tiles;
         self.bytes += other.bytes;
         self.checked_tiles += other.checked_tiles;
+        self.bytes_without_checksum += other.bytes_without_checksum;
         self.damaged += other.damaged;
         self.unchecked += other.unchecked;
         self.warnings += other.warnings;
@@ -137,14 +139,16 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { fragments, tiles, bytes, checked_tiles, damaged, unchecked, warnings } = self;
+        let Tally { fragments, tiles, bytes, checked_tiles, bytes_without_checksum, damaged, unchecked, warnings } =
+            self;
         write!(
             f,
-            "{}, {}, {} decoded; {} with checksums; {}",
+            "{}, {}, {} decoded; {} with checksums, {} without; {}",
             counted(*fragments, "fragment"),
             counted(*tiles, "tile"),
             counted(*bytes, "byte"),
             counted(*checked_tiles, "tile"),
+            counted(*bytes_without_checksum, "byte"),
             counted(*damaged as u64, "damaged place")
         )?;
         if *unchecked > 0 {
@@ -167,6 +171,7 @@ fn check(array: &OpenedArray) -> (Findings, Tally) {
         tiles: count(&progress.tiles),
         bytes: count(&progress.bytes),
         checked_tiles: count(&progress.checked_tiles),
+        bytes_without_checksum: count(&progress.bytes_without_checksum),
         ..Tally::default()
     };
     tally.add_findings(&findings);

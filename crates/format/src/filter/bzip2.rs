@@ -12,6 +12,11 @@ pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
 pub(super) struct Bzip2;
 
 impl DecodePart for Bzip2 {
+    /// Each block of bzip2 has the CRC-32 of what it decodes to.
+    fn has_checksum(&self) -> bool {
+        true
+    }
+
     /// Decodes a stream. The library cannot reuse its state; it allocates at most 4 MB for every stream.
     fn decode(&self, part: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         let EncodedPart { encoded, out, .. } = part;

@@ -205,6 +205,30 @@ fn a_flipped_bit_is_damage_or_changes_nothing() {
     assert_eq!(most_overlooked, 1, "of one stream");
 }
 
+/// bzip2 always has a checksum of each block; a zstd frame has one if its writer asked for it.
+#[test]
+fn checksums_of_other_codecs_find_flipped_bits() {
+    let text: Vec<u8> = (0..700u32).map(|i| (i * i % 41) as u8).collect();
+    let mut with_checksum = ::zstd::bulk::Compressor::new(3).unwrap();
+    with_checksum.include_checksum(true).unwrap();
+    let frame = with_checksum.compress(&text).unwrap();
+    assert_eq!(frame.len(), zstd(&text).len() + 4);
+    let codecs: [(&str, Vec<u8>, &dyn DecodePart); 2] = [("zstd", frame, &Zstd), ("bzip2", bzip2(&text), &Bzip2)];
+    for (name, encoded, codec) in codecs {
+        let mut found = 0;
+        for bit in 0..encoded.len() * 8 {
+            let (mut changed, mut out) = (encoded.clone(), vec![0; text.len()]);
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let taken = decode(codec, &mut CodecStates::default(), &changed, &mut out).is_ok();
+            assert!(!taken || out == text, "{name}, bit {bit}");
+            found += usize::from(!taken);
+        }
+        assert!(found > encoded.len() * 7, "{name}: {found} of {} bits", encoded.len() * 8);
+    }
+    let flags = [&Gzip as &dyn DecodePart, &Bzip2, &Zstd, &Lz4].map(DecodePart::has_checksum);
+    assert_eq!(flags, [true, true, false, false]);
+}
+
 /// Blocks that no encoder writes, with right checksums: the checksum does not protect from an attacker.
 #[test]
 fn streams_that_no_encoder_makes() {

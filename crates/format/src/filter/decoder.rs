@@ -101,9 +101,14 @@ impl Decoder {
         self.stages.filters.is_empty() && self.stages.checks.is_empty()
     }
 
-    /// Returns whether the pipeline has checksums, so that every decoded chunk is known to be as written.
+    /// Returns whether the pipeline has checksums, so that every decoded chunk is known to be as written: a filter for
+    /// them, or a codec whose streams always have one. A zstd frame has one only if its writer asked for it.
     pub fn has_checksums(&self) -> bool {
-        let checks = |stage: &Stage| matches!(stage.undo, Undo::Check(_));
+        let checks = |stage: &Stage| match &stage.undo {
+            Undo::Check(_) => true,
+            Undo::Parts(codec) => codec.has_checksum(),
+            Undo::Nothing | Undo::Data(_) => false,
+        };
         !self.stages.checks.is_empty() || self.stages.filters.iter().any(checks)
     }
 

@@ -13,6 +13,11 @@ pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
 pub(super) struct Gzip;
 
 impl DecodePart for Gzip {
+    /// A zlib stream ends with the Adler-32 of what it decodes to.
+    fn has_checksum(&self) -> bool {
+        true
+    }
+
     fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()> {
         let read = states.zlib.decompress(part.encoded, part.out).map_err(|error| match error {
             DecompressError::OutOfMemory => Error::io(std::io::ErrorKind::OutOfMemory.into()),

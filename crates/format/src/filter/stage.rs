@@ -125,6 +125,11 @@ pub(super) trait DecodePart: Send + Sync {
         false
     }
 
+    /// Returns whether the stored form of each part has a checksum of what it decodes to, which decoding compares.
+    fn has_checksum(&self) -> bool {
+        false
+    }
+
     /// Decodes a part. It must fill its output exactly.
     fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()>;
 }

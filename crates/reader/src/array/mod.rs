@@ -3,7 +3,7 @@
 //! From the lowest to the highest, and each uses only those before it: `field_id`, `undecodable`, `order`, `directory`
 //! (what a listing of an array's folder says), `context`, `metadata_tiles`, `folder` (the fragments and schemas opened
 //! from it), `tiles`, `fragment`, `spaced_lists`, `metadata`; then `opened_array`, which has the [`OpenedArray`]; and on
-//! top of it `bounds`, `identity`, `labels`, [`sparse`], [`dense`] and [`verify`].
+//! top of it `bounds`, `identity`, `labels`, [`sparse`], [`dense`], `lost_cells` and [`verify`].
 
 mod bounds;
 pub(crate) mod context;
@@ -14,6 +14,7 @@ pub(crate) mod folder;
 pub(crate) mod fragment;
 mod identity;
 mod labels;
+mod lost_cells;
 pub(crate) mod metadata;
 pub(crate) mod metadata_tiles;
 mod opened_array;

@@ -70,6 +70,13 @@ impl OpenedArray {
         OpenedArray { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
+    /// Returns an array of these fragments alone, oldest first, by their numbers in the folder.
+    pub(super) fn of_fragments(&self, schema: Arc<ArraySchema>, fragments: Vec<usize>) -> Self {
+        let (folder, around) = (self.folder.clone(), self.around.clone());
+        let (metadata, identity) = (SingleFlight::new(), SingleFlight::new());
+        OpenedArray { folder, window: self.window, schema, fragments, metadata, identity, around }
+    }
+
     /// Returns the same state of the array, with the storage, caches and key of another context. Reads nothing and
     /// takes no locks, so that a forked child can call it with a context of its own.
     pub fn in_context(&self, context: Arc<Context>) -> Self {

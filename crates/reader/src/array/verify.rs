@@ -14,6 +14,7 @@ use tilefs_threads as threads;
 use super::folder::footer_copies::compare_copies;
 use super::folder::outline::FieldFile;
 use super::folder::outline::Outline;
+use super::lost_cells;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
 use super::{ArrayFolder, Metadata, OpenedArray, TimeWindow};
@@ -33,6 +34,8 @@ pub struct Progress {
     pub bytes: AtomicU64,
     /// The correct tiles whose filters include a checksum or an authentication tag.
     pub checked_tiles: AtomicU64,
+    /// Decoded bytes of the other tiles, and of the offsets or values of a tile of which only the other part has one.
+    pub bytes_without_checksum: AtomicU64,
     /// Tiles that were checked, correct or not.
     pub done: AtomicU64,
     /// The number of tiles to check, as far as is known yet.
@@ -126,6 +129,26 @@ struct CheckedFile {
     /// The number of tiles, from the start, that are completely in the file.
     whole: u64,
     has_checksums: bool,
+    /// Whether the values of variable size that belong to the file have checksums; those of fixed size are in it.
+    has_checksums_of_values: bool,
+}
+
+/// The bytes to which a tile decodes.
+#[derive(Debug, Clone, Copy, Default)]
+struct TileBytes {
+    all: u64,
+    /// Those that no checksum covers.
+    unproven: u64,
+}
+
+impl TileBytes {
+    fn new(bytes: u64, has_checksum: bool) -> Self {
+        TileBytes { all: bytes, unproven: if has_checksum { 0 } else { bytes } }
+    }
+
+    fn and(self, other: TileBytes) -> Self {
+        TileBytes { all: self.all.saturating_add(other.all), unproven: self.unproven.saturating_add(other.unproven) }
+    }
 }
 
 impl Verifier<'_> {
@@ -140,7 +163,7 @@ impl Verifier<'_> {
         }
         let array = &array.with_replaced();
         let folder = array.folder();
-        lock(&self.warnings).extend_from_slice(folder.directory().warnings());
+        lock(&self.warnings).extend(folder.directory().remarks());
         let place = |error: Error| error.in_array(array.path());
         if let Err(error) = visible_deletes(array) {
             self.add(place(error), 0);
@@ -164,6 +187,38 @@ impl Verifier<'_> {
             self.fields(fragment);
             self.progress.fragments.fetch_add(1, Ordering::Relaxed);
         });
+        self.lost_cells(array, &fragments);
+    }
+
+    /// Compares consolidated dense fragments with the fragments of which they were made.
+    fn lost_cells(&self, array: &OpenedArray, fragments: &[Fragment<'_>]) {
+        let replaced = array.folder().directory().replaced_fragments();
+        let originals_of = |one: &Fragment<'_>| {
+            let parts = array.folder().parts_of(one.number, &replaced, usize::MAX);
+            parts.filter(|_| one.outline.facts.dense).map(|parts| (one.number, array.fragment_name(one.index), parts))
+        };
+        let consolidated: Vec<_> = fragments.iter().filter_map(originals_of).collect();
+        for one in fragments.iter().filter(|one| consolidated.iter().any(|(number, ..)| *number == one.number)) {
+            self.progress.due.fetch_add(one.tiles, Ordering::Relaxed);
+        }
+        for (number, name, originals) in consolidated {
+            let done = || {
+                self.progress.done.fetch_add(1, Ordering::Relaxed);
+            };
+            let place = |error: Error| error.in_fragment(name).in_array(array.path());
+            match lost_cells::compare(array, number, originals, done) {
+                Ok(lost) => match lost.are_certain() {
+                    Some(false) => {}
+                    Some(true) => self.add(place(Error::damaged(lost.reason())), 0),
+                    None => lock(&self.warnings).push(place(Error::damaged(lost.reason())).to_string()),
+                },
+                // Damage of one of the fragments is found where it is checked.
+                Err(Error::Damaged { .. }) => {}
+                Err(error) => {
+                    lock(&self.warnings).push(format!("{name} was not compared with what it replaced: {error}"))
+                }
+            }
+        }
     }
 
     /// Checks all metadata files, replaced or not.
@@ -247,7 +302,8 @@ impl Verifier<'_> {
                 self.count_skipped(fragment, validity.as_ref());
                 if let Some(file) = validity {
                     let decoded = self.each_tile(fragment, &field.name, file.whole, |tile, cells| {
-                        fragment.decode(&file, field.field, FieldFile::Validity, tile, cells)
+                        let bytes = fragment.decode(&file, field.field, FieldFile::Validity, tile, cells)?;
+                        Ok(TileBytes::new(bytes, file.has_checksums))
                     });
                     self.count_checked(&file, decoded);
                 }
@@ -263,8 +319,15 @@ impl Verifier<'_> {
         self.count_skipped(fragment, data);
         let Some(data) = data else { return };
         let decoded = self.each_tile(fragment, &field.name, data.whole, |tile, cells| match field.is_variable {
-            true => fragment.decode_var(field.field, tile, cells),
-            false => fragment.decode(data, field.field, FieldFile::Data, tile, cells),
+            true => {
+                let values = fragment.decode_var(field.field, tile, cells)?;
+                let offsets = TileBytes::new(cells.saturating_mul(8), data.has_checksums);
+                Ok(TileBytes::new(values, data.has_checksums_of_values).and(offsets))
+            }
+            false => {
+                let bytes = fragment.decode(data, field.field, FieldFile::Data, tile, cells)?;
+                Ok(TileBytes::new(bytes, data.has_checksums))
+            }
         });
         self.count_checked(data, decoded);
     }
@@ -285,7 +348,7 @@ impl Verifier<'_> {
         let whole = files.iter().map(|file| file.whole).min().unwrap_or(0);
         let decoded = self.each_tile(fragment, name, whole, |tile, cells| {
             check.check_tile(tile)?;
-            fragment.coordinate_bytes(tile, cells)
+            fragment.coordinate_bytes(&files, tile, cells)
         });
         files.iter().for_each(|file| self.count_checked(file, decoded));
         // One file is counted already.
@@ -301,7 +364,7 @@ impl Verifier<'_> {
         fragment: &Fragment<'_>,
         name: &str,
         whole: u64,
-        check: impl Fn(u64, u64) -> Result<u64> + Sync,
+        check: impl Fn(u64, u64) -> Result<TileBytes> + Sync,
     ) -> u64 {
         let facts = &fragment.outline.facts;
         let is_right = |tile: u64| {
@@ -312,7 +375,8 @@ impl Verifier<'_> {
             match checked {
                 Ok(bytes) => {
                     self.progress.tiles.fetch_add(1, Ordering::Relaxed);
-                    self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+                    self.progress.bytes.fetch_add(bytes.all, Ordering::Relaxed);
+                    self.progress.bytes_without_checksum.fetch_add(bytes.unproven, Ordering::Relaxed);
                     true
                 }
                 Err(error) => {
@@ -332,11 +396,12 @@ impl Verifier<'_> {
     /// has.
     fn open_data(&self, fragment: &Fragment<'_>, field: &OpenField) -> Option<CheckedFile> {
         let data = self.open(fragment, field, FieldFile::Data)?;
-        let values = match field.is_variable {
-            true => self.open(fragment, field, FieldFile::Var)?.whole,
-            false => data.whole,
-        };
-        Some(CheckedFile { whole: data.whole.min(values), ..data })
+        if !field.is_variable {
+            return Some(data);
+        }
+        let values = self.open(fragment, field, FieldFile::Var)?;
+        let whole = data.whole.min(values.whole);
+        Some(CheckedFile { whole, has_checksums_of_values: values.has_checksums, ..data })
     }
 
     /// Opens a file. An error of the whole file is recorded once, with the number of affected tiles.
@@ -359,7 +424,7 @@ impl Verifier<'_> {
             self.add(fragment.place(error, &field.name), tiles.file.count() - whole);
         }
         let has_checksums = folder.context.key.is_some() || tiles.decoder().has_checksums();
-        Some(CheckedFile { tiles, whole, has_checksums })
+        Some(CheckedFile { tiles, whole, has_checksums, has_checksums_of_values: has_checksums })
     }
 
     /// Counts the tiles of a file that are not checked individually because they are known to be lost.
@@ -369,7 +434,7 @@ impl Verifier<'_> {
     }
 
     fn count_checked(&self, file: &CheckedFile, tiles: u64) {
-        if file.has_checksums {
+        if file.has_checksums && file.has_checksums_of_values {
             self.progress.checked_tiles.fetch_add(tiles, Ordering::Relaxed);
         }
     }
@@ -425,13 +490,14 @@ impl Fragment<'_> {
         Ok(size)
     }
 
+    /// Decodes the offsets and the values of a tile, and returns the bytes to which the values decode.
     fn decode_var(&self, field: FragmentField, tile: u64, cells: u64) -> Result<u64> {
         let (_, datatype, _) = self.folder().filtering(self.number, &self.outline, field, FieldFile::Var)?;
         let tiles = self.folder().var_tiles(self.number, field, datatype.size())?;
         let size = tiles.size(tile)?;
         if tiles.is_whole(tile, cells)? {
             tiles.tile(tile, cells)?;
-            return Ok(size + 8 * cells);
+            return Ok(size);
         }
         let mut units = Vec::new();
         let mut reader = tiles.plan_offsets(tile, cells, std::iter::once(0..cells), &mut units)?;
@@ -445,21 +511,25 @@ impl Fragment<'_> {
             first += count;
         }
         tiles.check_values(tile)?;
-        Ok(size + 8 * cells)
+        Ok(size)
     }
 
-    /// Returns the bytes to which the coordinates of a tile decode.
-    fn coordinate_bytes(&self, tile: u64, cells: u64) -> Result<u64> {
-        let mut bytes = 0u64;
+    /// Returns the bytes to which the coordinates of a tile decode. `files` are those of the dimensions in order, or one
+    /// of all of them; files of times may follow.
+    fn coordinate_bytes(&self, files: &[&CheckedFile], tile: u64, cells: u64) -> Result<TileBytes> {
+        let mut bytes = TileBytes::default();
         for (number, dimension) in self.outline.schema.dimensions.iter().enumerate() {
-            let own = match dimension.is_variable() {
+            let file = files.get(number).or(files.first());
+            let [of_file, of_values] =
+                file.map_or([false; 2], |file| [file.has_checksums, file.has_checksums_of_values]);
+            bytes = bytes.and(match dimension.is_variable() {
                 true => {
                     let sizes = self.folder().var_sizes(self.number, FragmentField::Dimension(number))?;
-                    sizes.get(tile)?.map_or(0, |size| size.saturating_add(8 * cells))
+                    let values = TileBytes::new(sizes.get(tile)?.unwrap_or(0), of_values);
+                    values.and(TileBytes::new(cells.saturating_mul(8), of_file))
                 }
-                false => cells.saturating_mul(dimension.datatype.size() as u64),
-            };
-            bytes = bytes.saturating_add(own);
+                false => TileBytes::new(cells.saturating_mul(dimension.datatype.size() as u64), of_file),
+            });
         }
         Ok(bytes)
     }

@@ -35,6 +35,8 @@ pub struct Context {
     pub key: Option<Arc<Key>>,
     /// Whether members of a group, like symbolic links, may be outside of the group.
     pub links: Links,
+    /// Whether fragments that were consolidated are read in place of what was made of them, as long as they are there.
+    pub reads_originals: bool,
     /// The contents of opened folders, to detect changes.
     pub watch: FolderWatch,
     /// Results that are saved for later mounts.
@@ -49,12 +51,18 @@ impl Context {
         let fetcher = Fetcher::new(storage.clone(), budget.decoded_units(), threads);
         let indexes = Indexes { cache: Cache::new(budget.indexes()), next_owner: AtomicU64::new(0) };
         let (watch, saved) = (FolderWatch::default(), SavedIndexes::default());
-        Context { budget, storage, fetcher, indexes, key, links: Links::Anywhere, watch, saved }
+        let links = Links::Anywhere;
+        Context { budget, storage, fetcher, indexes, key, links, reads_originals: false, watch, saved }
     }
 
     /// Sets where members of groups and links may lead.
     pub(crate) fn with_links(self, links: Links) -> Self {
         Context { links, ..self }
+    }
+
+    /// Sets whether fragments that were consolidated are read in place of what was made of them.
+    pub(crate) fn with_originals(self, reads_originals: bool) -> Self {
+        Context { reads_originals, ..self }
     }
 
     /// Sets where results are saved for later mounts.

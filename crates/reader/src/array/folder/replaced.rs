@@ -16,20 +16,21 @@ use tilefs_format::schema::{ArraySchema, ArrayType, Dimension};
 use crate::array::directory::window::TimeWindow;
 use crate::array::folder::{ArrayFolder, Outline};
 
-/// A fragment that replaces more than this many is read itself.
+/// A fragment that replaces more than this many is read itself, unless its reader asks for what it replaced.
 const MOST_REPLACED: usize = 1024;
 
 impl ArrayFolder {
     /// Returns the fragments to read in `window`, oldest first: the visible ones, but in place of a consolidated
-    /// fragment the fragments that it replaces, if these may have cells with the same coordinates and the same time,
-    /// and all of them are still there.
+    /// fragment the fragments that it replaces, if all of them are still there, and the reader asks for them or they may
+    /// have cells with the same coordinates and the same time.
     ///
     /// # Errors
     /// Those of the storage, if footers have to be read.
     pub(crate) fn fragments_to_read(&self, window: TimeWindow, schema: &ArraySchema) -> Result<Vec<usize>> {
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let visible = self.directory().visible_fragments(window, is_sparse);
-        if !is_sparse || schema.allows_duplicates {
+        let reads_originals = self.context.reads_originals;
+        if !reads_originals && (!is_sparse || schema.allows_duplicates) {
             return Ok(visible);
         }
         let replaced = self.directory().replaced_fragments();
@@ -38,7 +39,11 @@ impl ArrayFolder {
         }
         let mut read = Vec::with_capacity(visible.len());
         for &fragment in &visible {
-            match self.parts_with_ties(fragment, &replaced, schema)? {
+            let parts = match reads_originals {
+                true => self.parts_of(fragment, &replaced, usize::MAX),
+                false => self.parts_with_ties(fragment, &replaced, schema)?,
+            };
+            match parts {
                 Some(parts) => {
                     read.extend(parts.into_iter().filter(|part| self.directory().is_in_force(*part, window)));
                 }
@@ -58,7 +63,7 @@ impl ArrayFolder {
         replaced: &HashMap<usize, Vec<usize>>,
         schema: &ArraySchema,
     ) -> Result<Option<Vec<usize>>> {
-        let Some(parts) = self.parts_of(fragment, replaced) else { return Ok(None) };
+        let Some(parts) = self.parts_of(fragment, replaced, MOST_REPLACED) else { return Ok(None) };
         let times: Vec<TimestampedName> = parts.iter().filter_map(|&part| self.times(part)).collect();
         // By names alone, before anything is read. Parts are in the order of their start times.
         if !times.windows(2).any(|pair| pair[1].t1 <= pair[0].t2) {
@@ -97,8 +102,13 @@ impl ArrayFolder {
     }
 
     /// Returns the fragments of which a consolidated one was made, in one consolidation or several, by their start
-    /// times. `None` if it was not, they are too many, or the lists of what was replaced contradict each other.
-    fn parts_of(&self, fragment: usize, replaced: &HashMap<usize, Vec<usize>>) -> Option<Vec<usize>> {
+    /// times. `None` if it was not, they are more than `most`, or the lists of what was replaced contradict each other.
+    pub(crate) fn parts_of(
+        &self,
+        fragment: usize,
+        replaced: &HashMap<usize, Vec<usize>>,
+        most: usize,
+    ) -> Option<Vec<usize>> {
         replaced.get(&fragment)?;
         let (mut parts, mut seen, mut left) = (Vec::new(), HashSet::new(), vec![fragment]);
         while let Some(next) = left.pop() {
@@ -113,7 +123,7 @@ impl ArrayFolder {
                 return None;
             }
             left.extend(sources);
-            if left.len() + parts.len() > MOST_REPLACED {
+            if left.len() + parts.len() > most {
                 return None;
             }
         }
