@@ -2,7 +2,8 @@
 //!
 //! The superblock comes first, then object headers in the order of the tree, then the attributes' part of the global
 //! heap. Then come the nodes of all chunk indexes, then for each dataset its values and its part of the global heap.
-//! All positions are multiples of eight bytes.
+//! All positions are multiples of eight bytes. Values begin at pages of memory, which systems read as a whole: values
+//! that cannot be read leave metadata and other datasets readable.
 
 use crate::UNDEFINED;
 use crate::chunk_index::{self, ChunkIndex};
@@ -16,6 +17,12 @@ use crate::tree::{NodeKind, Tree};
 
 /// Maximum length of a file for HDF5 and file systems.
 const LARGEST_FILE: u64 = i64::MAX as u64;
+
+/// Alignment of metadata.
+const ALIGNMENT: u64 = 8;
+
+/// Alignment of values: a page of memory.
+const PAGE: u64 = 4096;
 
 /// A file: its length, and the position of everything in it.
 #[derive(Debug, Clone)]
@@ -34,7 +41,7 @@ pub struct FileLayout {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileRegion {
     pub start: u64,
-    /// Up to seven zero bytes follow before the next region.
+    /// Zeros follow up to the next region.
     pub end: u64,
     /// The index of the dataset to which they belong.
     pub dataset: usize,
@@ -210,7 +217,8 @@ fn place(tree: &Tree, datasets: &mut [PlacedDataset], start: u64) -> Result<(Vec
     let mut end = start;
     let mut add = |number: usize, path: &str, content: RegionContent, bytes: Option<u64>| -> Result<u64> {
         let too_large = || Error::new(path, Problem::TooLarge { what: "the file".to_owned(), limit: LARGEST_FILE });
-        let start = end.checked_next_multiple_of(8).ok_or_else(too_large)?;
+        let alignment = if content == RegionContent::Nodes { ALIGNMENT } else { PAGE };
+        let start = end.checked_next_multiple_of(alignment).ok_or_else(too_large)?;
         let region_end = bytes.and_then(|bytes| start.checked_add(bytes));
         end = region_end.filter(|end| *end <= LARGEST_FILE).ok_or_else(too_large)?;
         if end > start {

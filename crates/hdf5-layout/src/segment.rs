@@ -236,7 +236,7 @@ impl FileLayout {
         }
         match self.region_at(start) {
             Some((region, stored)) if start < region.end => region.segment(stored, start, end.min(region.end)),
-            // Up to seven padding bytes before the next region.
+            // Zeros before the next region.
             _ => Segment::Metadata(Cow::Owned(vec![0; (end.min(self.next_region(start)) - start) as usize])),
         }
     }

@@ -28,6 +28,9 @@ use std::sync::Arc;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
+/// Bytes that kernels read from a file at once: a page in memory. If one of them cannot be read, none of them is.
+pub(crate) const MEMORY_PAGE: u64 = 4096;
+
 /// Size of a band in bytes if the tiles are not known.
 const BAND: u64 = 1 << 20;
 

@@ -31,6 +31,9 @@
 //! The attributes that define the meaning of a variable's values are generated: type, `_FillValue`, units of dates. All
 //! other attributes come from the array's metadata.
 //!
+//! Each variable begins at a page of its own, so a value that is no date or text of netCDF, or is damaged, leaves the header
+//! and the other variables readable. Only variables along the record dimension share pages.
+//!
 //! netCDF's library itself treats one value of every type wider than a byte as unwritten (-32767 for 16 bits,
 //! -2147483647 for 32), unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
 
@@ -45,8 +48,8 @@ use std::sync::Arc;
 
 use crate::column::dataset::CfDataset;
 use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
-use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
+use crate::content::{Content, MEMORY_PAGE};
 use header::{NcHeader, PlacedVariable};
 use plan::FilePlan;
 use records::RecordSection;
@@ -83,8 +86,9 @@ fn written(plan: impl Fn(Version) -> FormatResult<FilePlan>) -> FormatResult<Net
     Ok(NetCdf { version: Version::Cdf5, file })
 }
 
-/// Alignment of variables, so that a reader's pages hold whole values.
-const ALIGNMENT: u64 = 64;
+/// Alignment of variables. Kernels ask for whole pages, and a page with a value that cannot be read is an error; so none
+/// has the header, or values of two variables.
+const ALIGNMENT: u64 = MEMORY_PAGE;
 
 fn write(mut plan: FilePlan, version: Version) -> FormatResult<Exported> {
     if version == Version::Cdf2 {

@@ -316,6 +316,40 @@ fn a_date_beyond_all_days_is_an_error_where_it_is_read() {
     assert!(!when.attributes.contains_key("_FillValue"));
 }
 
+/// Kernels ask for whole pages, so a value must not share its page with the header or with another variable.
+#[test]
+fn a_value_that_cannot_be_read_leaves_the_other_pages_readable() {
+    let columns = |year: i64, number: i32| {
+        let numbers = |name: &str| {
+            Column::fixed(Field::new(name, Datatype::Int32), vec![2, 3], le([number; 6].map(i32::to_le_bytes)))
+        };
+        let years = le([1, 2, year, 4, 5, 6].map(i64::to_le_bytes));
+        let when = Column::fixed(Field::new("when", Datatype::DateTimeYear), vec![2, 3], years);
+        dense(vec![numbers("before"), when, numbers("after")])
+    };
+    let files = |columns: &Columns| {
+        let forms = [Form::NetCdf4, Form::Plain].map(|form| hdf5(columns, form).unwrap());
+        [vec![netcdf(columns).unwrap().file.content], forms.to_vec()].concat()
+    };
+    let [wrong, right, other] = [columns(i64::MAX, 7), columns(3, 7), columns(3, 8)].map(|columns| files(&columns));
+    for ((wrong, right), other) in wrong.iter().zip(&right).zip(&other) {
+        let page = |file: &Arc<dyn Content>, start: u64| {
+            let mut bytes = vec![0; MEMORY_PAGE.min(file.len() - start) as usize];
+            file.read_at(start, &mut bytes).map(|()| bytes)
+        };
+        let starts: Vec<u64> = (0..right.len()).step_by(MEMORY_PAGE as usize).collect();
+        let refused: Vec<u64> = starts.iter().copied().filter(|start| page(wrong, *start).is_err()).collect();
+        assert_eq!((wrong.len(), refused.len()), (right.len(), 1));
+        let numbers: Vec<u64> = starts
+            .iter()
+            .copied()
+            .filter(|start| page(right, *start).unwrap() != page(other, *start).unwrap())
+            .collect();
+        assert_eq!(numbers.len(), 2, "both columns of numbers have pages of their own");
+        assert!(refused[0] > 0 && !numbers.contains(&refused[0]) && !numbers.contains(&0));
+    }
+}
+
 #[test]
 fn dates_in_units_that_are_not_exact_become_days() {
     let stored = [1, i64::MIN, -1, 0, 2, 3];

@@ -21,10 +21,7 @@ use crate::arrow::schema::ArrowField;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::compose::{Concat, Repeat};
 use crate::content::offsets::wrong_offsets;
-use crate::content::{Content, read_head, read_parts};
-
-/// Bytes that kernels read from a file at once: a page in memory.
-const PAGE: u64 = 4096;
+use crate::content::{Content, MEMORY_PAGE as PAGE, read_head, read_parts};
 
 /// Bytes at the end of a file that readers ask for first, together with the footer.
 const READ_WITH_FOOTER: u64 = 64 << 10;
