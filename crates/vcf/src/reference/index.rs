@@ -13,7 +13,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::cancellation;
 
 /// The longest name of a contig.
-const MAX_NAME: usize = 64 << 10;
+pub(super) const MAX_NAME: usize = 64 << 10;
 
 /// The contigs of a FASTA file, and whether the file was found to have each of them where the index says.
 #[derive(Debug, Default, PartialEq)]
@@ -29,6 +29,11 @@ pub(super) struct IndexedContig {
     /// The number of bases of a line, and its number of bytes: the line break has one or two.
     bases: u64,
     width: u64,
+}
+
+/// Returns the name of a contig, given its line without the first byte: the name ends at a space.
+pub(super) fn first_word(line: &[u8]) -> &[u8] {
+    line.split(u8::is_ascii_whitespace).next().unwrap_or_default()
 }
 
 impl IndexedContig {
@@ -206,7 +211,7 @@ impl Scan {
     /// Begins a contig, given its line.
     fn begin(&mut self, line: &[u8]) -> Result<()> {
         self.end_contig();
-        let name = line.get(1..).unwrap_or_default().split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let name = first_word(line.get(1..).unwrap_or_default());
         if name.len() >= MAX_NAME {
             return Err(Error::unsupported(format!("a name of {MAX_NAME} bytes")).in_field(&self.line_number()));
         }

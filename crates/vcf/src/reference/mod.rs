@@ -14,12 +14,16 @@ use std::path::{Path, PathBuf};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
+use tilefs_threads::cancellation;
 
-use index::{FastaIndex, IndexedContig};
+use index::{FastaIndex, IndexedContig, MAX_NAME, first_word};
 use stored::{StoredText, opened};
 
 /// Number of bases that are read together.
 const WINDOW: u64 = 1 << 16;
+
+/// Number of bytes before a contig that are read first, to find its name.
+const LINE: u64 = 1 << 10;
 
 /// Maximum size of an index. The one of a genome with millions of contigs has some hundred MiB.
 const MAX_INDEX: u64 = 256 << 20;
@@ -63,19 +67,20 @@ impl ReferenceGenome {
         index.contig(name, |contig| self.check(name, contig)).in_file(self.path.display())
     }
 
-    /// Rejects a contig that does not begin and end with a line: the index would be that of another file.
+    /// Rejects a contig that does not follow the line `>NAME`, or does not end with a line: the index would be that of
+    /// another file, or of what this one was before.
     fn check(&self, name: &[u8], contig: IndexedContig) -> Result<()> {
         if contig.length == 0 {
             return Ok(());
         }
         let stored = contig.stored(0..contig.length);
-        let is_line_break = |place: Option<u64>| {
-            let mut byte = [0];
-            place.map_or(Ok(()), |place| self.text.read_at(place, &mut byte))?;
-            Ok::<_, Error>(b"\r\n".contains(&byte[0]))
-        };
-        let ends = stored.end == self.text.length()? || is_line_break(Some(stored.end))?;
-        match ends && is_line_break(stored.start.checked_sub(1))? {
+        let mut behind = [b'\n'];
+        if stored.end != self.text.length()? {
+            self.text.read_at(stored.end, &mut behind)?;
+        }
+        let named = self.line_before(stored.start)?;
+        let found = named.strip_prefix(b">").map(first_word);
+        match found == Some(name) && b"\r\n".contains(&behind[0]) {
             true => Ok(()),
             false => {
                 let reason = format!("an index that does not fit the file, at {}", String::from_utf8_lossy(name));
@@ -84,10 +89,36 @@ impl ReferenceGenome {
         }
     }
 
-    fn read_index(&self) -> Result<FastaIndex> {
+    /// Returns the beginning of the line that ends before a byte of the file, as far as it may have the name of a contig;
+    /// nothing if no line ends there.
+    fn line_before(&self, end: u64) -> Result<Vec<u8>> {
+        let Some(mut start) = end.checked_sub(1) else { return Ok(Vec::new()) };
+        let mut last = [0];
+        self.text.read_at(start, &mut last)?;
+        let (mut line, mut at_once, mut is_whole) = (Vec::new(), LINE, last != *b"\n");
+        while start > 0 && !is_whole {
+            cancellation::check()?;
+            let mut part = vec![0; start.min(at_once) as usize];
+            start -= part.len() as u64;
+            self.text.read_at(start, &mut part)?;
+            let line_break = part.iter().rposition(|byte| *byte == b'\n');
+            is_whole = line_break.is_some();
+            let mut part = part.split_off(line_break.map_or(0, |place| place + 1));
+            part.extend(line);
+            part.truncate(1 + MAX_NAME);
+            (line, at_once) = (part, WINDOW);
+        }
+        Ok(line)
+    }
+
+    fn index_path(&self) -> PathBuf {
         let mut path = OsString::from(&self.path);
         path.push(".fai");
-        let path = PathBuf::from(path);
+        PathBuf::from(path)
+    }
+
+    fn read_index(&self) -> Result<FastaIndex> {
+        let path = self.index_path();
         let length = self.text.length().in_file(self.path.display())?;
         match opened(&path) {
             Ok(file) => parsed(file, length).in_file(path.display()),
@@ -255,6 +286,8 @@ mod tests {
             ("1\t7\t3\t3\t4\n", "no line break"),
             ("1\t9\t3\t9\t10\n", "no base, but '\\n'"),
             ("1\t1\t0\t1\t2\n", "does not fit the file, at 1"),
+            ("1\t4\t16\t4\t5\n", "does not fit the file, at 1"),
+            ("1\t4\t8\t4\t5\n", "does not fit the file, at 1"),
         ] {
             let (_folder, genome) = genome(fasta, Some(index));
             let (_, error) = bases(&genome.unwrap(), "1");
@@ -297,6 +330,34 @@ mod tests {
                     let found = reader.at(name.as_bytes(), position as u32);
                     prop_assert_eq!(found.ok(), sequence.get(position).copied());
                 }
+            }
+        }
+
+        /// An index of the same contigs in another order, or of contigs with other names, gives no base of another contig.
+        #[test]
+        fn an_index_of_other_contigs_gives_no_other_bases(
+            names in prop::sample::subsequence(vec!["a", "ab", "b", "b2", "chr1", "chr2"], 2..6),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 6), described in "( [a-z>]{0,30}|)",
+            long in prop::sample::select(vec![0usize, 3000, 200_000]), is_compressed: bool,
+        ) {
+            let described = format!("{described}{}", if described.is_empty() { String::new() } else { "x".repeat(long) });
+            // Contigs of the same length: all offsets stay the same if names of the same length change places.
+            let fasta: String =
+                names.iter().zip("ACGTN".chars()).map(|(name, base)| format!(">{name}{described}\n{base}{base}\n")).collect();
+            let mut indexed = names.clone();
+            order.iter().enumerate().for_each(|(one, other)| { let count = indexed.len(); indexed.swap(one % count, other.index(count)); });
+            let (mut index, mut place) = (String::new(), 0);
+            for (name, indexed) in names.iter().zip(&indexed) {
+                place += 1 + name.len() + described.len() + 1;
+                index += &format!("{indexed}\t2\t{place}\t2\t3\n");
+                place += 3;
+            }
+            let stored = if is_compressed { compressed(fasta.as_bytes(), 0xff00) } else { fasta.into_bytes() };
+            let (_folder, genome) = genome(&stored, Some(&index));
+            let genome = genome.unwrap();
+            for ((name, indexed), base) in names.iter().zip(&indexed).zip("ACGTN".bytes()) {
+                let found = genome.bases().at(name.as_bytes(), 1).ok();
+                prop_assert_eq!(found, (name == indexed).then_some(base), "{}", name);
             }
         }
 
