@@ -4,6 +4,7 @@
 //! * [`rooms`]: which rooms of a crate use which
 //! * [`order`]: circles, sizes and names
 //! * [`dependencies`]: licences and versions of other crates
+//! * [`records`]: what saved results depend on is recorded without an omission
 //! * [`interface`]: what the documentation for Rust programs shows can be named
 //! * [`statements`]: the statements of documents are covered by tests
 //! * [`requirements`]: how tests are skipped
@@ -12,6 +13,7 @@
 mod dependencies;
 mod interface;
 mod order;
+mod records;
 mod requirements;
 mod rooms;
 mod sources;

@@ -110,7 +110,7 @@ fn what_a_room_may_use_is_below_it_and_there() {
 }
 
 /// Returns the places of all source files of the program and the crates, each with its text.
-fn sources() -> Vec<(String, String)> {
+pub fn sources() -> Vec<(String, String)> {
     let files = ["crates", "src"].into_iter().flat_map(|folder| files_below(&root().join(folder), &["rs"]));
     let places = files.map(|file| (file.strip_prefix(root()).unwrap_or(&file).display().to_string(), file.clone()));
     places

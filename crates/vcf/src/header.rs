@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_threads::cancellation;
 
 use super::check_text;
@@ -69,6 +70,14 @@ impl Definition {
         };
         let is_numeric = matches!(attribute(attributes, b"Type"), Some(b"Integer" | b"Float"));
         Definition { count, is_numeric }
+    }
+}
+
+impl Recorded for Header {
+    fn record(&self, recorder: &mut Recorder) {
+        // The others are parsed from the lines.
+        let Self { lines, filters: _, info: _, format: _ } = self;
+        recorder.add::<Self>(lines);
     }
 }
 

@@ -20,7 +20,7 @@ use tilefs_threads::cancellation;
 const PAIRS_OF_A_CHECK: usize = 1 << 12;
 
 /// The layout of a dataset, and its anchor gap.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DatasetLayout {
     version: u32,
     anchor_gap: u32,
@@ -158,7 +158,7 @@ impl DatasetLayout {
 }
 
 /// The contigs of a dataset of version 2 or 3, by their positions. Memory: their names, and 20 bytes for each.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Contigs {
     /// The contigs, sorted by their first positions.
     contigs: Vec<Contig>,
@@ -168,7 +168,7 @@ pub struct Contigs {
     by_name: Vec<u32>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Contig {
     start: u32,
     length: u32,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::dense::{IndexBox, Selection};
+use tilefs_reader::array::{Recorder, SingleFlight};
 use tilefs_reader::read::Output;
 
 use crate::column::{Column, Columns, Field};
@@ -25,6 +25,11 @@ pub trait Boxes: Send + Sync {
     /// Returns the length of the array's tiles along each axis, at least 1. An array without tiles returns lengths that
     /// are efficient to read at once.
     fn extents(&self) -> Vec<u64>;
+
+    /// Records what the cells depend on, as [`Content::record`] does.
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.add_unknown();
+    }
 
     /// Returns the cells of a box, which must lie within the shape, in row-major order.
     ///

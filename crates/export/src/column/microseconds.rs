@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::ValueBounds;
+use tilefs_reader::array::{Recorder, ValueBounds};
 use tilefs_reader::read::Output;
 
 use crate::column::{Column, ColumnStatistics, Field};
@@ -70,6 +70,13 @@ impl Microseconds {
 }
 
 impl Content for Microseconds {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { of, validity, name: _ } = self;
+        recorder.add::<Self>(validity.is_some());
+        of.record(recorder);
+        validity.iter().for_each(|validity| validity.record(recorder));
+    }
+
     fn len(&self) -> u64 {
         self.of.len()
     }

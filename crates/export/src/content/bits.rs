@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
+use tilefs_reader::array::Recorder;
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
@@ -20,6 +21,12 @@ impl Bits {
 }
 
 impl Content for Bits {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { of } = self;
+        recorder.add::<Self>(());
+        of.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         self.of.len().div_ceil(8)
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
+use tilefs_reader::array::Recorder;
 use tilefs_reader::read::Output;
 
 use crate::content::{Content, unknown_band};
@@ -30,6 +31,12 @@ impl Concat {
 }
 
 impl Content for Concat {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { parts, ends } = self;
+        recorder.add::<Self>(ends);
+        parts.iter().for_each(|part| part.record(recorder));
+    }
+
     fn len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
@@ -83,6 +90,12 @@ impl Slice {
 }
 
 impl Content for Slice {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { of, start, length } = self;
+        recorder.add::<Self>((start, length));
+        of.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         self.length
     }
@@ -115,6 +128,11 @@ impl Repeat {
 }
 
 impl Content for Repeat {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { pattern, length } = self;
+        recorder.add::<Self>((pattern, length));
+    }
+
     fn len(&self) -> u64 {
         self.length
     }

@@ -1,8 +1,10 @@
 //! Contents computed element by element: byte order, narrower and wider numbers, bits.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::Recorder;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 
@@ -73,6 +75,12 @@ fn swap_in_place(width: usize, bytes: &mut [u8]) {
 }
 
 impl Content for Swapped {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { of, width } = self;
+        recorder.add::<Self>(width);
+        of.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         self.of.len()
     }
@@ -96,6 +104,15 @@ pub(crate) const BLOCK: usize = 64 << 10;
 /// A conversion of whole elements, from bytes of one width to the same number of elements of another. It gets the number
 /// of the first.
 pub type Conversion = dyn Fn(u64, &[u8], &mut [u8]) -> Result<()> + Send + Sync;
+
+/// Records the function that computes elements, with everything that it uses.
+type RecordRule = dyn Fn(&mut Recorder) + Send + Sync;
+
+/// Returns a record of a function, which `what` names, with the state that is all that it uses.
+fn rule_of<S: Hash + Send + Sync + 'static>(what: &'static str, state: &Arc<S>) -> Option<Box<RecordRule>> {
+    let state = state.clone();
+    Some(Box::new(move |recorder| recorder.add::<S>((what, &*state))))
+}
 
 /// The column whose values are converted, as errors name it.
 #[derive(Debug, Clone)]
@@ -129,6 +146,8 @@ pub struct Converted {
     from: usize,
     to: usize,
     convert: Box<Conversion>,
+    /// `None` if what `convert` has captured is not known.
+    rule: Option<Box<RecordRule>>,
 }
 
 impl Converted {
@@ -140,7 +159,25 @@ impl Converted {
         to: usize,
         convert: impl Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Converted { of, from, to, convert: Box::new(move |_, from, to| convert(from, to)) }
+        Converted { of, from, to, convert: Box::new(move |_, from, to| convert(from, to)), rule: None }
+    }
+
+    /// As [`Converted::new`], for a function that makes one element of another and uses nothing but `state`, so that
+    /// results made of these elements can be saved; `what` tells the function from others with such a state.
+    pub fn by_rule<S: Hash + Send + Sync + 'static>(
+        of: Arc<dyn Content>,
+        (from, to): (usize, usize),
+        what: &'static str,
+        state: &Arc<S>,
+        convert: fn(&S, &[u8], &mut [u8]),
+    ) -> Self {
+        let own = state.clone();
+        let converted = Self::new(of, from, to, move |elements, made| {
+            let pairs = elements.chunks_exact(from).zip(made.chunks_exact_mut(to));
+            pairs.for_each(|(element, made)| convert(&own, element, made));
+            Ok(())
+        });
+        Converted { rule: rule_of(what, state), ..converted }
     }
 
     /// Applies a function to 64-bit integers; `None` from it is an error that names the column and the row of the value,
@@ -158,11 +195,21 @@ impl Converted {
             }
             Ok(())
         };
-        Converted { of, from: 8, to: TO, convert: Box::new(convert) }
+        Converted { of, from: 8, to: TO, convert: Box::new(convert), rule: None }
     }
 }
 
 impl Content for Converted {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { of, from, to, convert: _, rule } = self;
+        match rule {
+            Some(rule) => rule(recorder),
+            None => recorder.add_unknown(),
+        }
+        recorder.add::<Self>((from, to));
+        of.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         (self.of.len() / self.from as u64).saturating_mul(self.to as u64)
     }
@@ -187,15 +234,38 @@ type ComputeNumber = dyn Fn(u64) -> [u8; 8] + Send + Sync;
 pub(crate) struct Computed {
     count: u64,
     of: Box<ComputeNumber>,
+    /// `None` if what `of` has captured is not known.
+    rule: Option<Box<RecordRule>>,
 }
 
 impl Computed {
     pub(crate) fn new(count: u64, of: impl Fn(u64) -> [u8; 8] + Send + Sync + 'static) -> Self {
-        Computed { count, of: Box::new(of) }
+        Computed { count, of: Box::new(of), rule: None }
+    }
+
+    /// As [`Computed::new`], for a function that uses nothing but `state`; as [`Converted::by_rule`].
+    pub(crate) fn by_rule<S: Hash + Send + Sync + 'static>(
+        count: u64,
+        what: &'static str,
+        state: S,
+        of: fn(&S, u64) -> [u8; 8],
+    ) -> Self {
+        let state = Arc::new(state);
+        let rule = rule_of(what, &state);
+        Computed { rule, ..Self::new(count, move |number| of(&state, number)) }
     }
 }
 
 impl Content for Computed {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { count, of: _, rule } = self;
+        match rule {
+            Some(rule) => rule(recorder),
+            None => recorder.add_unknown(),
+        }
+        recorder.add::<Self>(count);
+    }
+
     fn len(&self) -> u64 {
         self.count.saturating_mul(8)
     }

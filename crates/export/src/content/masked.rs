@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::error::Result;
+use tilefs_reader::array::Recorder;
 use tilefs_reader::read::Output;
 
 use crate::content::Content;
@@ -25,6 +26,13 @@ impl Masked {
 }
 
 impl Content for Masked {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { values, validity, null } = self;
+        recorder.add::<Self>(null);
+        values.record(recorder);
+        validity.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         self.values.len()
     }

@@ -26,6 +26,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;
 
 /// Bytes that kernels read from a file at once: a page in memory. If one of them cannot be read, none of them is.
@@ -87,6 +88,12 @@ pub trait Content: Send + Sync {
         1
     }
 
+    /// Records what the bytes depend on, as [`Recorded`] does. What is made of contents that do not say it is not saved for
+    /// later mounts.
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.add_unknown();
+    }
+
     /// Returns the file that a reader of this one will probably read next, if files are read in series. Call it once
     /// per reader, when it begins to read.
     fn next_file(&self) -> Option<Arc<dyn Content>> {
@@ -108,6 +115,12 @@ pub trait Content: Send + Sync {
     /// As for [`Content::read`].
     fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.read_at(offset, buf)
+    }
+}
+
+impl Recorded for dyn Content {
+    fn record(&self, recorder: &mut Recorder) {
+        Content::record(self, recorder);
     }
 }
 
@@ -186,6 +199,10 @@ impl<C: Content + ?Sized> Content for Arc<C> {
         (**self).decoded_per_byte()
     }
 
+    fn record(&self, recorder: &mut Recorder) {
+        Content::record(&**self, recorder);
+    }
+
     fn next_file(&self) -> Option<Arc<dyn Content>> {
         (**self).next_file()
     }
@@ -197,6 +214,10 @@ impl<C: Content + ?Sized> Content for Arc<C> {
 
 /// Bytes already in memory: headers, generated texts, small metadata.
 impl Content for Vec<u8> {
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.add::<Self>(self);
+    }
+
     fn len(&self) -> u64 {
         self.as_slice().len() as u64
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::{AxisCoordinates, DenseColumn};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;
 
 use crate::content::element::by_elements;
@@ -31,6 +32,11 @@ pub trait FixedCells: Send + Sync {
         None
     }
 
+    /// Records what the cells depend on, as [`Content::record`] does.
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.add_unknown();
+    }
+
     /// Returns about how many bytes are decoded for each cell.
     fn decoded_per_cell(&self) -> u64 {
         self.cell_size() as u64
@@ -38,6 +44,10 @@ pub trait FixedCells: Send + Sync {
 }
 
 impl FixedCells for DenseColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        Recorded::record(self, recorder);
+    }
+
     fn count(&self) -> u64 {
         self.cells()
     }
@@ -56,6 +66,10 @@ impl FixedCells for DenseColumn {
 }
 
 impl FixedCells for AxisCoordinates {
+    fn record(&self, recorder: &mut Recorder) {
+        Recorded::record(self, recorder);
+    }
+
     fn count(&self) -> u64 {
         AxisCoordinates::count(self)
     }
@@ -73,6 +87,12 @@ impl FixedCells for AxisCoordinates {
 pub struct RawFile<C>(pub C);
 
 impl<C: FixedCells> Content for RawFile<C> {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self(cells) = self;
+        recorder.add::<Self>(());
+        cells.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         self.0.count().saturating_mul(self.0.cell_size() as u64)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_reader::array::sparse::VarColumn;
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;
 
 use super::Content;
@@ -23,9 +24,18 @@ pub trait VarCells: Send + Sync {
 
     /// Writes to `out` the values, starting at byte `start` of all values.
     fn read_values(&self, start: u64, out: Output<'_>) -> Result<()>;
+
+    /// Records what the values depend on, as [`Content::record`] does.
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.add_unknown();
+    }
 }
 
 impl VarCells for DenseVarColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        Recorded::record(self, recorder);
+    }
+
     fn count(&self) -> Result<u64> {
         Ok(self.cells())
     }
@@ -44,6 +54,10 @@ impl VarCells for DenseVarColumn {
 }
 
 impl VarCells for VarColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        Recorded::record(self, recorder);
+    }
+
     fn count(&self) -> Result<u64> {
         self.row_count()
     }
@@ -79,6 +93,12 @@ impl<C: VarCells> VarValues<C> {
 }
 
 impl<C: VarCells> Content for VarValues<C> {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { cells, total: _ } = self;
+        recorder.add::<Self>(());
+        cells.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         self.total
     }
@@ -106,6 +126,12 @@ impl<C: VarCells> VarOffsets<C> {
 }
 
 impl<C: VarCells> FixedCells for VarOffsets<C> {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { cells, count: _ } = self;
+        recorder.add::<Self>(());
+        cells.record(recorder);
+    }
+
     fn count(&self) -> u64 {
         self.count + 1
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
-use tilefs_reader::array::ValueBounds;
+use tilefs_reader::array::{Recorder, ValueBounds};
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
 
@@ -56,7 +56,7 @@ const NO_BOX: [f64; 4] = [f64::NAN; 4];
 
 const EVERYTHING: [f64; 4] = [f64::NEG_INFINITY, f64::NEG_INFINITY, f64::INFINITY, f64::INFINITY];
 
-fn box_of(bytes: &[u8], row: u64) -> Result<[f64; 4]> {
+pub(super) fn box_of(bytes: &[u8], row: u64) -> Result<[f64; 4]> {
     // A curve extends beyond its vertices.
     let Some(geometry) = geometry_of(bytes, row)? else { return Ok(EVERYTHING) };
     let mut found = NO_BOX;
@@ -104,7 +104,8 @@ pub fn points(name: &str, coordinates: &[Column]) -> Column {
     head.extend(kind.to_le_bytes());
     let size = (head.len() + 8 * coordinates.len()) as u64;
     let values = coordinates.iter().map(|column| column.values.clone()).collect();
-    let offsets = Computed::new(rows + 1, move |row| row.saturating_mul(size).to_le_bytes());
+    let offsets =
+        Computed::by_rule(rows + 1, "ends of points", size, |size, row| row.saturating_mul(*size).to_le_bytes());
     let field = Field::new(name, Datatype::GeomWkb).with_values_per_cell(None);
     Column::variable(field, vec![rows], Arc::new(Points { head, coordinates: values, rows }), Arc::new(offsets))
 }
@@ -124,6 +125,12 @@ impl Points {
 }
 
 impl Content for Points {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { head, coordinates, rows } = self;
+        recorder.add::<Self>((head, rows, coordinates.len()));
+        coordinates.iter().for_each(|coordinates| coordinates.record(recorder));
+    }
+
     fn len(&self) -> u64 {
         self.rows.saturating_mul(self.size() as u64)
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;
 
 use crate::column::{Column, FormatResult, Unrepresentable};
@@ -27,6 +28,18 @@ enum Count {
     Each(u64),
     /// Given by the offsets.
     Offsets(Offsets),
+}
+
+impl Recorded for ColumnCells {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { name, size, count, values, validity } = self;
+        recorder.add::<Self>((name, size, self.each(), validity.is_some()));
+        if let Count::Offsets(offsets) = count {
+            offsets.record(recorder);
+        }
+        Content::record(values, recorder);
+        validity.iter().for_each(|validity| validity.record(recorder));
+    }
 }
 
 impl ColumnCells {

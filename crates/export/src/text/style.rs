@@ -8,7 +8,7 @@
 pub const LONG: usize = 64 << 10;
 
 /// The form of a table's rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Style {
     /// Tabs. Only texts that need quotes have quotes: `cut`, `awk` and `sort` would take quotes for parts of a text.
     Tsv,

@@ -7,6 +7,7 @@
 //! [`super::forward`].
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
@@ -66,6 +67,14 @@ struct Loaded {
     elements: Vec<u64>,
     values: Vec<u8>,
     validity: RowValidity,
+}
+
+impl Recorded for TableColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { cells, printer, style, is_list, before, is_quoted, is_geometry } = self;
+        recorder.add::<Self>((printer, style, is_list, before, is_quoted, is_geometry));
+        cells.record(recorder);
+    }
 }
 
 impl TableColumn {
@@ -244,6 +253,14 @@ impl TableColumn {
         if is_empty || self.printer.is_text() || (self.printer.is_hex() && self.style == Style::Csv) {
             out.push(b'"');
         }
+    }
+}
+
+impl Recorded for Table {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { header, columns, rows, separator, end_of_row, rows_of_batch } = self;
+        recorder.add::<Self>((header, columns.len(), rows, separator, end_of_row, rows_of_batch));
+        columns.iter().for_each(|column| column.record(recorder));
     }
 }
 

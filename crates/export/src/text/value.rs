@@ -10,7 +10,7 @@ use crate::number;
 use tilefs_format::time_text;
 
 /// The conversion of the stored bytes of one value to text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum PrinterKind {
     Signed,
     Unsigned,
@@ -29,7 +29,7 @@ enum PrinterKind {
 }
 
 /// Writes the values of one field.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Printer {
     kind: PrinterKind,
     datatype: Datatype,

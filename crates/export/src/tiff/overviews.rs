@@ -8,15 +8,14 @@
 //! those that are saved are computed one from the other, the largest from the array.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
-use tilefs_reader::array::{Context, IndexKey};
+use tilefs_reader::array::{Context, IndexKey, Inputs, Recorder};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_storage::EntryKey;
 
 use super::page::PageProperties;
 use super::sampling::{ImageSide, Sampling, Storing};
@@ -44,8 +43,6 @@ const FIRST_SAVED: usize = 2;
 /// Keeps the tiles of the overviews of one image, in the cache of indexes and in the index folder.
 pub struct OverviewStore {
     context: Arc<Context>,
-    /// The key of the image; `None` if nothing is saved.
-    key: Option<EntryKey>,
     owner: u64,
     /// The level whose last tile was read last; 0 for none.
     ended: AtomicUsize,
@@ -54,10 +51,10 @@ pub struct OverviewStore {
 }
 
 impl OverviewStore {
-    /// Creates the store of an image. `key` tells the image from all others, and is `None` if nothing is saved.
-    pub fn new(context: Arc<Context>, key: Option<EntryKey>) -> Self {
+    /// Creates the store of an image.
+    pub fn new(context: Arc<Context>) -> Self {
         let owner = context.indexes.new_owner();
-        OverviewStore { context, key, owner, ended: AtomicUsize::new(0), is_copied: AtomicBool::new(false) }
+        OverviewStore { context, owner, ended: AtomicUsize::new(0), is_copied: AtomicBool::new(false) }
     }
 
     /// Notes that a tile of a level is read.
@@ -100,6 +97,12 @@ impl Overview {
 }
 
 impl Boxes for Overview {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { of, sampling, level, axes, shape, side, is_tiled } = self;
+        recorder.add::<Self>((&**sampling, level, axes, shape, side, is_tiled));
+        of.record(recorder);
+    }
+
     fn field(&self) -> &Field {
         self.of.field()
     }
@@ -160,8 +163,8 @@ pub fn overviews(
     let levels: Vec<(PageProperties, TileBytes)> =
         (1..=sampling.overviews()).map(level).collect::<FormatResult<_>>()?;
     let first_saved = first_saved(&levels, store.context.saved.most_of_one());
-    let key = store.key.map(|key| key.of(format_args!("overviews {storing:?} {axes:?} {side}")));
-    let store = Arc::new(OverviewStore { key, ..store });
+    let cells_of_image = cells.shape().iter().copied().fold(1, u64::saturating_mul);
+    let store = Arc::new(store);
     let mut all: Vec<(PageProperties, Arc<dyn Content>)> = Vec::new();
     let mut larger: Option<Arc<OverviewTiles>> = None;
     for (level, (page, tiles)) in (1..).zip(levels) {
@@ -171,9 +174,10 @@ pub fn overviews(
             continue;
         }
         let first = larger.as_ref().map_or(0, |larger| larger.first.saturating_add(larger.tiles.layout().count()));
-        let (sampling, store, is_saved) = (sampling.clone(), store.clone(), level >= first_saved);
+        let (sampling, store, inputs) = (sampling.clone(), store.clone(), OnceLock::new());
+        let cells = if level >= first_saved { cells_of_image } else { 0 };
         let overview =
-            Arc::new(OverviewTiles { level, sampling, tiles, store, first, is_saved, larger: larger.take() });
+            Arc::new(OverviewTiles { level, sampling, tiles, store, first, cells, inputs, larger: larger.take() });
         larger = Some(overview.clone());
         all.push((page, overview));
     }
@@ -264,7 +268,10 @@ struct OverviewTiles {
     store: Arc<OverviewStore>,
     /// The number of the first tile among those of all overviews.
     first: u64,
-    is_saved: bool,
+    /// The number of cells of the image, or 0 if the tiles are not saved.
+    cells: u64,
+    /// What they depend on, once that was recorded; `None` if they are not saved.
+    inputs: OnceLock<Option<Inputs>>,
     /// The overview of the level before this one.
     larger: Option<Arc<OverviewTiles>>,
 }
@@ -279,11 +286,15 @@ impl OverviewTiles {
         IndexKey::OverviewTile(self.store.owner, self.first.saturating_add(number))
     }
 
-    /// Returns the key of a tile in the index folder, if it is saved there.
-    fn saved_key(&self, number: u64) -> Option<EntryKey> {
-        let key = self.store.key.filter(|_| self.is_saved)?;
-        let [width, height] = self.layout().sides();
-        Some(key.of(format_args!("tile {number} of {width}x{height} of level {}", self.level)))
+    /// Returns what the tiles depend on, if they are saved.
+    fn inputs(&self) -> Option<Inputs> {
+        let record = || self.store.context.saved.inputs_of(("overview", self.cells), &self.tiles);
+        if self.cells > 0 { *self.inputs.get_or_init(record) } else { None }
+    }
+
+    /// Returns what a tile depends on, if it is saved.
+    fn inputs_of_tile(&self, number: u64) -> Option<Inputs> {
+        Some(self.inputs()?.part(format_args!("tile {number}")))
     }
 
     /// Returns the bytes of a tile.
@@ -292,8 +303,8 @@ impl OverviewTiles {
         context.indexes.get_or_load(self.cached_key(number), || {
             let length = self.layout().length(number) as usize;
             let decode = |bytes: &[u8]| (bytes.len() == length).then(|| bytes.to_vec());
-            let key = self.saved_key(number);
-            let bytes = context.saved.get_or_make(key, decode, Vec::clone, || self.make(number))?;
+            let inputs = self.inputs_of_tile(number);
+            let bytes = context.saved.get_or_make(inputs, decode, Vec::clone, || self.make(number))?;
             let weight = bytes.len();
             Ok((bytes, weight))
         })
@@ -303,7 +314,7 @@ impl OverviewTiles {
     fn is_known(&self, number: u64) -> bool {
         let context = &self.store.context;
         context.indexes.contains_soon(self.cached_key(number))
-            || self.saved_key(number).is_some_and(|key| context.saved.has(&key))
+            || self.inputs_of_tile(number).is_some_and(|inputs| context.saved.has(&inputs))
     }
 
     fn make(&self, number: u64) -> Result<Vec<u8>> {
@@ -338,7 +349,7 @@ impl OverviewTiles {
         let (known, all) =
             sources.fold((0, 0), |(known, all), tile| (known + usize::from(larger.is_known(tile)), all + 1));
         // The few that are not known are computed: others want them, too, and their chunks are those of this tile.
-        let will_be_known = larger.is_saved && self.store.key.is_some() && self.store.is_copied.load(Ordering::Relaxed);
+        let will_be_known = self.store.is_copied.load(Ordering::Relaxed) && larger.inputs().is_some();
         if 2 * known < all && !will_be_known {
             return Ok(None);
         }

@@ -33,7 +33,7 @@ pub struct Storing {
 
 /// The overviews of an image: their sizes, and the pixel of the image that each of their pixels shows. Level 0 is the
 /// image itself, level `n` the overview by a factor of `2^n`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Sampling {
     /// The columns and lines of each level.
     sizes: Vec<[u64; 2]>,

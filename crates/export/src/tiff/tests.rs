@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_reader::ReaderOptions;
-use tilefs_reader::array::Context;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
+use tilefs_reader::array::{Context, Recorder};
 use tilefs_reader::read::Output;
-use tilefs_storage::{KeyWriter, MemoryStorage};
+use tilefs_storage::MemoryStorage;
 
 use super::sampling::{ImageSide, Sampling, Storing};
 use super::{END_PADDING, OverviewStore, check, ome_tiff, tiff};
@@ -40,6 +40,11 @@ impl Counted {
 }
 
 impl Boxes for Counted {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { field, shape, extents, requests: _ } = self;
+        recorder.add_shown::<Self>((field, shape, extents));
+    }
+
     fn field(&self) -> &Field {
         &self.field
     }
@@ -75,7 +80,7 @@ impl SpacedBoxes for Counted {
 
 /// Returns a store that saves nothing.
 fn unsaved() -> OverviewStore {
-    OverviewStore::new(Arc::new(Context::new(Arc::new(MemoryStorage::new()), 16 << 20, 1, None)), None)
+    OverviewStore::new(Arc::new(Context::new(Arc::new(MemoryStorage::new()), 16 << 20, 1, None)))
 }
 
 /// Returns the image of an array of numbers with all of its overviews.
@@ -498,9 +503,7 @@ fn tiles_of_overviews_are_taken_from_larger_ones_and_saved() {
             least_cells: 0,
         };
         let options = ReaderOptions { index: Some(index), ..ReaderOptions::default() };
-        let mut key = KeyWriter::new();
-        key.part("an array");
-        OverviewStore::new(options.context(Arc::new(MemoryStorage::new())).unwrap(), Some(key.finish()))
+        OverviewStore::new(options.context(Arc::new(MemoryStorage::new())).unwrap())
     };
     let store = || store_in("index");
     let cells = Counted::new(Field::new("a", Datatype::UInt8), &[5000, 3001], &[500, 500]);

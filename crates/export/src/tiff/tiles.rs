@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;
 
@@ -25,7 +26,7 @@ const BAND: u64 = 1 << 20;
 const MAX_STRIP: u64 = 32 << 20;
 
 /// The roles of an array's axes in an image. Axes that are not listed have length 1.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ImageAxes {
     pub lines: usize,
     pub samples: usize,
@@ -44,6 +45,7 @@ pub struct TilePlace {
 }
 
 /// The assignment of cells to tiles or strips, which are numbered from the first of the first plane.
+#[derive(Hash)]
 pub struct TileLayout {
     axes: ImageAxes,
     /// The lengths of the array's axes.
@@ -236,6 +238,14 @@ pub struct TileBytes {
     cells: Arc<dyn Boxes>,
     layout: Arc<TileLayout>,
     kept: LruCache<u64, Arc<dyn Content>>,
+}
+
+impl Recorded for TileBytes {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { cells, layout, kept: _ } = self;
+        recorder.add::<Self>(&**layout);
+        cells.record(recorder);
+    }
 }
 
 impl TileBytes {

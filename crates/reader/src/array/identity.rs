@@ -1,21 +1,29 @@
-//! The key of everything that determines what an array shows, under which results are saved for later mounts.
+//! The identity of the cells of an array: a key of everything that determines what they are, which results that are saved
+//! for later mounts depend on.
 
 use tilefs_format::error::Result;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::ArraySchema;
 
 use super::OpenedArray;
-use super::context::saved::ENCODING;
+use super::context::inputs::{Recorded, Recorder};
 use tilefs_storage::{EntryKey, KeyWriter};
 
+/// Records the cells of the array. Its labels are arrays of their own, and its metadata and the values of its
+/// enumerations are constants of whatever is made of them. An array with damaged footers is unknown.
+impl Recorded for OpenedArray {
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.add_array(self.identity().ok().flatten());
+    }
+}
+
 impl OpenedArray {
-    /// Returns a key of everything that determines what the array shows: its location, its schema, the visible
-    /// fragments with their footers, the deletes, and the time window as far as it affects cells. `None` if nothing is
-    /// saved.
+    /// Returns a key of everything that determines the cells: the array's location, its schema, the visible fragments with
+    /// their footers, the deletes, and the time window as far as it affects cells. `None` if nothing is saved.
     ///
     /// # Errors
     /// Any damage in footers.
-    pub fn identity(&self) -> Result<Option<EntryKey>> {
+    fn identity(&self) -> Result<Option<EntryKey>> {
         let context = self.context();
         if !context.saved.has_store() || context.key.is_some() {
             return Ok(None);
@@ -25,7 +33,6 @@ impl OpenedArray {
 
     fn make_identity(&self) -> Result<EntryKey> {
         let mut key = KeyWriter::new();
-        key.part(format_args!("{} {ENCODING}", env!("CARGO_PKG_VERSION")));
         key.part(self.context().storage.identity(self.path())?);
         key.part(schema_text(&self.schema));
         let deletes = self.folder.directory().visible_conditions(self.window);

@@ -19,11 +19,10 @@ use tilefs_reader::array::dense::{
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{FieldFile, OpenedArray, SingleFlight};
+use tilefs_reader::array::{FieldFile, OpenedArray, Recorded, Recorder, SingleFlight};
 use tilefs_reader::array::{LabelArray, ValueBounds};
 use tilefs_select::SelectableLabel;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
-use tilefs_storage::EntryKey;
 
 use crate::cells::{FieldId, Subarray};
 
@@ -238,12 +237,10 @@ impl Subarray for DenseSubarray {
         Ok(RowCount::Exactly(self.selection.shape().iter().copied().fold(1, u64::saturating_mul)))
     }
 
-    fn saved_key(&self) -> Result<Option<EntryKey>> {
-        let array = &self.dense.array;
-        if !array.context().saved.is_worth(self.selection.cells()) {
-            return Ok(None);
-        }
-        Ok(array.identity()?.map(|key| key.of(format_args!("cells {:?}", self.selection))))
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { dense, selection, var_columns: _ } = self;
+        dense.array.record(recorder);
+        recorder.add::<Self>(selection);
     }
 
     fn known_shape(&self) -> Option<Vec<u64>> {

@@ -7,12 +7,11 @@ use tilefs_export::Content;
 use tilefs_export::content::grid::{CoordinateAxis, RowCoordinates, RowGrid, SelectedCells};
 use tilefs_export::content::validity::Validity;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::array::{OpenedArray, Recorder};
 use tilefs_select::Addressing;
 use tilefs_select::error::{SelectionError, SelectionErrorKind};
-use tilefs_storage::EntryKey;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray};
@@ -94,8 +93,8 @@ impl Subarray for GridSubarray {
         Ok(RowCount::Exactly(self.shown.cells()))
     }
 
-    fn saved_key(&self) -> Result<Option<EntryKey>> {
-        Ok(None)
+    fn record(&self, recorder: &mut Recorder) {
+        recorder.add_unknown();
     }
 
     fn known_shape(&self) -> Option<Vec<u64>> {

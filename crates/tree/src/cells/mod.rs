@@ -18,11 +18,10 @@ use tilefs_export::{Column, Content, Field};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::{ArraySchema, CellValNum};
 pub use tilefs_reader::array::FieldId;
-use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::array::{OpenedArray, Recorder};
 use tilefs_select::{self as select, Addressing};
-use tilefs_storage::EntryKey;
 
 /// Returns the description of a field for the formats, under `name`.
 pub fn describe_field(field: FieldId, schema: &ArraySchema, name: &str) -> Field {
@@ -80,11 +79,10 @@ pub trait Subarray: Send + Sync {
     /// Any damage in footers.
     fn row_count(&self) -> Result<RowCount>;
 
-    /// Returns the key of results about these cells in this order that are saved for later mounts, if they are.
+    /// Records which cells these are, and in which order, as [`Recorded`] does.
     ///
-    /// # Errors
-    /// Any damage in footers.
-    fn saved_key(&self) -> Result<Option<EntryKey>>;
+    /// [`Recorded`]: tilefs_reader::array::Recorded
+    fn record(&self, recorder: &mut Recorder);
 
     /// Returns the shape, if known without reading.
     fn known_shape(&self) -> Option<Vec<u64>>;
@@ -258,6 +256,12 @@ impl DenseBoxes {
 }
 
 impl Boxes for DenseBoxes {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { subarray, id, field, shape: _, extents: _ } = self;
+        subarray.record(recorder);
+        recorder.add_shown::<Self>((id, field));
+    }
+
     fn field(&self) -> &Field {
         &self.field
     }

@@ -13,11 +13,10 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
-use tilefs_reader::array::{OpenedArray, SingleFlight};
+use tilefs_reader::array::{OpenedArray, Recorded, Recorder, SingleFlight};
 use tilefs_reader::read::Output;
 use tilefs_select::bounds::integer_ends;
 use tilefs_select::{self as select, Addressing};
-use tilefs_storage::EntryKey;
 
 use crate::cells::label_search::selectable;
 use crate::cells::{FieldId, Subarray};
@@ -163,8 +162,12 @@ impl Subarray for SparseSubarray {
         self.view()?.known_row_count()
     }
 
-    fn saved_key(&self) -> Result<Option<EntryKey>> {
-        Ok(self.view()?.saved_key())
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { array: _, ranges: _, by_row: _, view: _, var_columns: _ } = self;
+        match self.view() {
+            Ok(view) => view.record(recorder),
+            Err(_) => recorder.add_unknown(),
+        }
     }
 
     fn known_shape(&self) -> Option<Vec<u64>> {
@@ -249,6 +252,11 @@ impl CountedColumn {
 }
 
 impl FixedCells for CountedColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { column, rows: _, decoded_per_row: _ } = self;
+        column.record(recorder);
+    }
+
     fn count(&self) -> u64 {
         self.rows
     }

@@ -63,12 +63,6 @@ pub trait ComputedTable: Send + Sync {
         notation: Notation,
     ) -> Result<Vec<(Option<usize>, Column)>>;
 
-    /// Returns a text that distinguishes saved results about this table from those about the same cells in other forms.
-    ///
-    /// # Errors
-    /// Fails if what determines the columns cannot be read.
-    fn digest(&self) -> Result<String>;
-
     /// Returns where the stored columns are that the table does not have.
     fn about_stored(&self) -> &'static str;
 }

@@ -5,8 +5,9 @@ use tilefs_export::column::{AuxiliaryCoordinates, Columns};
 use tilefs_export::content::offsets::Offsets;
 use tilefs_export::content::padded::longest;
 use tilefs_format::error::Result;
+use tilefs_reader::array::Context;
 
-use crate::cells::{FieldId, Subarray, column};
+use crate::cells::{FieldId, column};
 use crate::fields::rasters::{self, Rasters};
 use crate::fields::whole_units::in_whole_units;
 use crate::fields::{FieldFolder, enums};
@@ -43,7 +44,7 @@ pub fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
     let field_column = |id: FieldId| -> Result<Column> {
         let mut column = column(&*fields.subarray, id, rasters.describe_all(id)?)?;
         if let Some(offsets) = text_offsets(&column).filter(|_| texts == Texts::Measured) {
-            column.longest = saved_longest(&*fields.subarray, id, offsets)?;
+            column.longest = saved_longest(fields.context(), offsets)?;
         }
         Ok(column)
     };
@@ -87,20 +88,19 @@ fn text_offsets(column: &Column) -> Option<&Offsets> {
     column.offsets.as_ref().filter(|_| is_text)
 }
 
-/// Returns the length in bytes of the longest text of a field, possibly saved by an earlier mount; `None` if finding it
-/// takes too long.
-fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &Offsets) -> Result<Option<u64>> {
-    let saved = &subarray.array().context().saved;
-    let key = subarray.saved_key()?.map(|key| key.of(format_args!("longest of {id:?}")));
+/// Returns the length in bytes of the longest text with some offsets, possibly saved by an earlier mount; `None` if
+/// finding it takes too long.
+fn saved_longest(context: &Context, offsets: &Offsets) -> Result<Option<u64>> {
+    let inputs = context.saved.inputs_of(("longest", offsets.count()), &**offsets);
     let decode = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
-    if let Some(longest) = key.and_then(|key| saved.get(&key, decode)) {
-        return Ok(Some(longest));
+    if let Some(known) = inputs.and_then(|inputs| context.saved.get(&inputs, decode)) {
+        return Ok(Some(known));
     }
     let found = longest(offsets)?;
     if let Some(longest) = found {
-        saved.note_measured(offsets.count());
-        if let Some(key) = key {
-            saved.put(&key, &longest.to_le_bytes());
+        context.saved.note_measured(offsets.count());
+        if let Some(inputs) = inputs {
+            context.saved.put(&inputs, &longest.to_le_bytes());
         }
     }
     Ok(found)

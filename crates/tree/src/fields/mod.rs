@@ -23,6 +23,7 @@ use tilefs_export::column::extension::of_datatype;
 use tilefs_export::{Content, Field};
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
+use tilefs_reader::array::Context;
 
 use crate::cells::{FieldId, Subarray, describe_field};
 use crate::fields::array_form::ArrayForm;
@@ -119,6 +120,11 @@ pub struct FieldFolder {
 impl FieldFolder {
     pub fn schema(&self) -> &ArraySchema {
         self.subarray.array().schema()
+    }
+
+    /// Returns the storage, caches and saved results of the array.
+    pub fn context(&self) -> &Context {
+        self.subarray.array().context()
     }
 
     /// Returns a file that is made of the fields when it is first needed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_export::content::element::Converted;
-use tilefs_export::{Column, Content, Field, Labels, number};
+use tilefs_export::{Column, Field, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_select::bounds::integer_ends;
@@ -46,25 +46,28 @@ pub fn row_labels(fields: &FieldFolder) -> Result<Vec<Column>> {
 /// Returns the values at coordinates. `lowest` is the coordinate of position 0.
 fn labelled(coordinates: &Column, name: &str, datatype: Datatype, lowest: i128, values: LabelValues) -> Column {
     let (of, shape) = (coordinates.field.datatype, coordinates.shape.clone());
-    let (first, count) = (lowest.saturating_add(values.first.into()), values.values.len());
-    let number = move |coordinate: &[u8]| {
-        let number = number::integer(of, coordinate)?.checked_sub(first)?;
-        usize::try_from(number).ok().filter(|number| *number < count)
-    };
+    let first = lowest.saturating_add(values.first.into());
+    let converted =
+        |size: usize, what: &'static str, labelled: &Arc<LabelledCoordinates>, convert: ConvertCoordinate| {
+            let values = coordinates.values.clone();
+            Arc::new(Converted::by_rule(values, (of.size(), size), what, labelled, convert))
+        };
+    let mut labelled = LabelledCoordinates { of, first, count: values.values.len(), size: 8, table: Vec::new() };
     if datatype.kind() == Kind::Bytes {
-        let codes = converted(coordinates, 8, move |coordinate, code| {
-            let number = number(coordinate).and_then(|number| i64::try_from(number).ok());
+        let codes = converted(8, "codes", &Arc::new(labelled), |labelled, coordinate, code| {
+            let number = labelled.number(coordinate).and_then(|number| i64::try_from(number).ok());
             code.copy_from_slice(&number.unwrap_or(-1).to_le_bytes());
         });
         let labels = Labels { name: name.to_owned(), datatype, ordered: false, values: values.values };
         return Column::fixed(Field::new(name, Datatype::Int64).with_labels(Arc::new(labels)), shape, codes);
     }
-    let (size, table) = (datatype.size(), values.values.concat());
-    let valid = converted(coordinates, 1, move |coordinate, valid| {
-        valid.fill(u8::from(number(coordinate).is_some()));
+    (labelled.size, labelled.table) = (datatype.size(), values.values.concat());
+    let labelled = Arc::new(labelled);
+    let valid = converted(1, "validity", &labelled, |labelled, coordinate, valid| {
+        valid.fill(u8::from(labelled.number(coordinate).is_some()));
     });
-    let values = converted(coordinates, size, move |coordinate, value| {
-        match number(coordinate).and_then(|number| table.chunks_exact(size).nth(number)) {
+    let values = converted(labelled.size, "values", &labelled, |labelled, coordinate, value| {
+        match labelled.number(coordinate).and_then(|number| labelled.table.chunks_exact(labelled.size).nth(number)) {
             Some(found) => value.copy_from_slice(found),
             None => value.fill(0),
         }
@@ -72,15 +75,26 @@ fn labelled(coordinates: &Column, name: &str, datatype: Datatype, lowest: i128, 
     Column::fixed(Field::new(name, datatype), shape, values).with_validity(valid)
 }
 
-/// Returns `size` bytes made of each coordinate.
-fn converted(
-    coordinates: &Column,
+/// The coordinates that have labels, and the values of these.
+#[derive(Hash)]
+struct LabelledCoordinates {
+    /// The type of coordinates.
+    of: Datatype,
+    /// The coordinate of the first label, and the number of labels.
+    first: i128,
+    count: usize,
+    /// The size of a value in bytes, and all values; none if these are not numbers.
     size: usize,
-    convert: impl Fn(&[u8], &mut [u8]) + Send + Sync + 'static,
-) -> Arc<dyn Content> {
-    let from = coordinates.field.datatype.size();
-    Arc::new(Converted::new(coordinates.values.clone(), from, size, move |coordinates, made| {
-        coordinates.chunks_exact(from).zip(made.chunks_exact_mut(size)).for_each(|(one, made)| convert(one, made));
-        Ok(())
-    }))
+    table: Vec<u8>,
+}
+
+/// Makes a value of a coordinate.
+type ConvertCoordinate = fn(&LabelledCoordinates, &[u8], &mut [u8]);
+
+impl LabelledCoordinates {
+    /// Returns the number of the label at a coordinate.
+    fn number(&self, coordinate: &[u8]) -> Option<usize> {
+        let number = number::integer(self.of, coordinate)?.checked_sub(self.first)?;
+        usize::try_from(number).ok().filter(|number| *number < self.count)
+    }
 }

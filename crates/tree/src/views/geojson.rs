@@ -37,7 +37,7 @@ pub static GEOJSON: View = View {
     add: Add::OfArray(|builder, fields| {
         if may_have_geometries(fields) {
             let listing = GEOJSON.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
-            let file = file_of_lines(fields, "GeoJSON lines", table);
+            let file = file_of_lines(fields, table);
             builder.add_with("cells.geojsonl", &GEOJSON.facts, file, listing);
         }
     }),

@@ -56,7 +56,7 @@ fn values(fields: &FieldFolder, id: FieldId, in_lines: bool) -> Result<Arc<dyn C
     // Labels of several numbers have no text, so codes are shown.
     if in_lines && column.field.labels.is_some() {
         let table = text::label_lines(&column)?;
-        return Ok(Arc::new(measured(&*fields.subarray, format_args!("labels of {id:?}"), table)?));
+        return Ok(Arc::new(measured(fields.context(), &table)?));
     }
     Ok(text::grid(&column)?)
 }

@@ -15,7 +15,7 @@ use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
-use crate::views::tables::{columns_with_fields, forward_by_rows, measured_table, no_tables};
+use crate::views::tables::{columns_with_fields, forward_by_rows, measured, no_tables};
 use crate::views::view::{Add, Parts, View};
 
 /// The table as lines of JSON.
@@ -45,18 +45,13 @@ pub static JSON_LINES: View = View {
 const MAX_EXACT: i128 = 1 << 53;
 
 fn file(fields: &FieldFolder) -> LazyFile {
-    file_of_lines(fields, "JSON lines", table)
+    file_of_lines(fields, table)
 }
 
-/// Returns the file of a table with a line per row and no header, which each part would repeat; `what` distinguishes its
-/// saved measurements from those of other files.
-pub fn file_of_lines(
-    fields: &FieldFolder,
-    what: &'static str,
-    table: fn(&FieldFolder) -> Result<Arc<text::Table>>,
-) -> LazyFile {
+/// Returns the file of a table with a line per row and no header, which each part would repeat.
+pub fn file_of_lines(fields: &FieldFolder, table: fn(&FieldFolder) -> Result<Arc<text::Table>>) -> LazyFile {
     let (from_front, described) = (fields.clone(), fields.clone());
-    let file = fields.file(move |fields| Ok(Arc::new(measured_table(fields, what, table(fields)?)?)));
+    let file = fields.file(move |fields| Ok(Arc::new(measured(fields.context(), &table(fields)?)?)));
     let forward = move || forward_by_rows(&from_front, move |fields, _| Ok(Box::new(text::forward(table(fields)?))));
     file.with_forward(forward).described_by(move || xattrs::of_table(&described))
 }

@@ -2,15 +2,15 @@
 //!
 //! Sparse arrays have them, and dense ones with one dimension, which is then the first column.
 
-use std::fmt::Display;
 use std::sync::Arc;
 
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{Measured, Table};
 use tilefs_export::{Column, Forward};
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Context;
 
-use crate::cells::{FieldId, MAX_PART_ROWS, Subarray};
+use crate::cells::{FieldId, MAX_PART_ROWS};
 use crate::fields::FieldFolder;
 use crate::fields::array_form::ComputedTable;
 use crate::fields::columns::labelled_column_of;
@@ -42,22 +42,11 @@ fn computed_table(fields: &FieldFolder) -> Option<&dyn ComputedTable> {
     fields.form.table.as_ref()?.computed()
 }
 
-/// Like [`measured`], for a text of all columns.
-pub fn measured_table(fields: &FieldFolder, what: impl Display, table: Arc<Table>) -> Result<Measured> {
-    let digest = computed_table(fields).map_or(Ok(String::new()), ComputedTable::digest)?;
-    measured(&*fields.subarray, format_args!("{what}{digest}"), table)
-}
-
-/// Measures rows of text, or restores the result of an earlier mount. `what` distinguishes them from other texts of the
-/// same rows.
-pub fn measured(subarray: &dyn Subarray, what: impl Display, table: Arc<Table>) -> Result<Measured> {
-    let saved = &subarray.array().context().saved;
-    let key = subarray.saved_key()?.map(|key| key.of(what));
+/// Measures rows of text, or restores the result of an earlier mount.
+pub fn measured(context: &Context, table: &Arc<Table>) -> Result<Measured> {
     let decode = |bytes: &[u8]| Measured::of_saved(table.clone(), bytes);
-    saved.get_or_make(key, decode, Measured::to_bytes, || {
-        saved.note_measured(table.rows());
-        Measured::new(table.clone())
-    })
+    let make = |table: &Arc<Table>| Measured::new(table.clone());
+    context.saved.get_or_make_of(("text", table.rows()), table, decode, Measured::to_bytes, make)
 }
 
 /// Returns a table in sequence, as `make` makes it of some rows; its second argument tells whether they are the first.

@@ -14,7 +14,7 @@ use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};
-use crate::views::tables::{columns, forward_by_rows, measured_table, no_tables, note_fields};
+use crate::views::tables::{columns, forward_by_rows, measured, no_tables, note_fields};
 use crate::views::view::{Add, CommandTask, Parts, View};
 
 /// The table with tabs.
@@ -96,7 +96,7 @@ fn text_file(fields: &FieldFolder, style: Style, header: HeaderLine) -> LazyFile
     let (from_front, described) = (fields.clone(), fields.clone());
     let file = fields.file(move |fields| {
         let table = text_table(fields, style, header)?;
-        Ok(Arc::new(measured_table(fields, format_args!("text {style:?} {header:?}"), table)?))
+        Ok(Arc::new(measured(fields.context(), &table)?))
     });
     file.with_forward(move || forward(&from_front, style, header)).described_by(move || xattrs::of_table(&described))
 }

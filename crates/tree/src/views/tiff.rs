@@ -102,8 +102,7 @@ fn picture(fields: &FieldFolder, id: FieldId) -> Result<Arc<dyn Content>> {
     let scene = rasters.scene(id, &field)?;
     let subarray = &fields.subarray;
     let cells: Arc<dyn SpacedBoxes> = Arc::new(DenseBoxes::new(subarray.clone(), id, field)?);
-    let key = subarray.saved_key()?.map(|key| key.of(format_args!("{id:?}")));
-    Ok(tiff(&cells, &scene, OverviewStore::new(subarray.array().context().clone(), key))?)
+    Ok(tiff(&cells, &scene, OverviewStore::new(subarray.array().context().clone()))?)
 }
 
 fn gdal_url(url: &str) -> String {

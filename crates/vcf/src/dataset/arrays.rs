@@ -4,22 +4,18 @@
 //! samples are identified by number, their names are in the metadata of `data`, and the array of headers is dense.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Display;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
-use tilefs_reader::array::{Metadata, OpenedArray, SingleFlight};
-use tilefs_storage::EntryKey;
+use tilefs_reader::array::{Metadata, OpenedArray, Recorded, Recorder, SingleFlight};
 use tilefs_threads::cancellation;
 
 use crate::header::Header;
 use crate::layout::{Contigs, DatasetLayout, sample_numbers};
-use crate::tabix::IndexFormat;
 
 /// The attribute of the headers, and the dimension of their samples.
 const HEADER: &str = "header";
@@ -41,6 +37,7 @@ pub struct VariantDataset {
 }
 
 /// The samples of layouts 2 and 3 by name, and the contigs by position.
+#[derive(Hash)]
 pub struct Numbered {
     samples: BTreeMap<Vec<u8>, u32>,
     pub contigs: Arc<Contigs>,
@@ -54,10 +51,23 @@ impl Numbered {
 }
 
 /// A sample of a dataset: its name, and in layouts 2 and 3 its number.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sample {
     pub name: Vec<u8>,
     number: Option<u32>,
+}
+
+/// Records the array of variant calls, and the names that go with its numbers. Headers are constants of whatever is made
+/// of them.
+impl Recorded for VariantDataset {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { data, headers: _, layout, numbered: _ } = self;
+        data.record(recorder);
+        match self.numbered() {
+            Ok(numbered) => recorder.add::<Self>((layout, numbered.as_deref())),
+            Err(_) => recorder.add_unknown(),
+        }
+    }
 }
 
 impl VariantDataset {
@@ -216,37 +226,6 @@ impl VariantDataset {
         }
         samples.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(samples)
-    }
-
-    /// Returns the key under which a result about some records is saved for later mounts; `None` if it is not saved.
-    /// `what` and `head`, the header of the result's file, distinguish the result from others.
-    ///
-    /// # Errors
-    /// Fails if a footer cannot be read.
-    pub fn saved_key(&self, what: impl Display, head: &[u8]) -> Result<Option<EntryKey>> {
-        let saved = &self.data.context().saved;
-        if !saved.is_worth(self.row_count()?.most()) {
-            return Ok(None);
-        }
-        // The headers may change while the array of variant calls does not.
-        let digest = Sha256::digest(head);
-        Ok(self.data.identity()?.map(|key| key.of(format_args!("variants {what} {digest:?} {:?}", self.layout))))
-    }
-
-    /// Returns the index of a file in BGZF. Loads it if an earlier mount has saved it, otherwise calls `make`, which
-    /// reads all records. `what` and `head` distinguish the file from others of this dataset.
-    ///
-    /// # Errors
-    /// Those of `make`; fails if a footer cannot be read.
-    pub fn index(
-        &self,
-        what: impl Display,
-        head: &[u8],
-        format: IndexFormat,
-        make: impl FnOnce() -> Result<Vec<u8>>,
-    ) -> Result<Vec<u8>> {
-        let key = self.saved_key(format_args!("{format:?} {what}"), head)?;
-        self.data.context().saved.get_or_make(key, |bytes| Some(bytes.to_vec()), Vec::clone, make)
     }
 
     /// Passes the header of a sample in layout 4 to `read`; returns `None` if there is no such sample.

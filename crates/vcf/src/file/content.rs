@@ -30,9 +30,9 @@ impl VariantText {
     pub fn content(self: Arc<Self>, remark: &Arc<OnceLock<String>>) -> Result<Arc<dyn Content>> {
         let (head, owner) = (self.head()?, self.indexes().new_owner());
         let saved = &self.dataset.data.context().saved;
-        let key = self.dataset.saved_key(self.description(), &self.identity()?)?;
+        let inputs = saved.inputs_of(("variants", self.dataset.row_count()?.most()), &*self);
         let encode = |(pieces, length): &(Vec<TextPiece>, u64)| encode(pieces, *length);
-        let (pieces, length) = saved.get_or_make(key, |bytes| self.decode(bytes), encode, || self.measure(owner))?;
+        let (pieces, length) = saved.get_or_make(inputs, |bytes| self.decode(bytes), encode, || self.measure(owner))?;
         if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
         }
@@ -59,10 +59,18 @@ impl VariantText {
     /// # Errors
     /// As for [`tabix`].
     pub fn index(&self, content: &dyn Content, format: IndexFormat) -> Result<Vec<u8>> {
-        self.dataset.index(self.description(), &self.head()?, format, || match &self.bcf {
-            Some(header) => csi_of_bcf(content, header),
-            None => tabix(content, format),
-        })
+        let saved = &self.dataset.data.context().saved;
+        let inputs = saved.inputs_of(("index of variants", self.dataset.row_count()?.most()), self);
+        let inputs = inputs.map(|inputs| inputs.part(format_args!("{format:?}")));
+        saved.get_or_make(
+            inputs,
+            |bytes| Some(bytes.to_vec()),
+            Vec::clone,
+            || match &self.bcf {
+                Some(header) => csi_of_bcf(content, header),
+                None => tabix(content, format),
+            },
+        )
     }
 
     /// Divides pieces into groups of at most about [`PIECE`] bytes that one query can find; returns the number of the

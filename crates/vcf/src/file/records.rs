@@ -3,9 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use sha2::{Digest, Sha256};
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::Indexes;
+use tilefs_reader::array::{Indexes, Recorded, Recorder};
 use tilefs_threads::cancellation;
 
 use super::sites::{BlockSites, FoundParts};
@@ -118,6 +117,31 @@ impl LineMaker<'_> {
     }
 }
 
+impl Recorded for RecordLines {
+    fn record(&self, recorder: &mut Recorder) {
+        match self {
+            RecordLines::Separate { header, sample, sites } => {
+                recorder.add::<Self>((sample, sites.is_some()));
+                header.record(recorder);
+                sites.iter().for_each(|sites| sites.record(recorder));
+            }
+            RecordLines::Merged(merger) => merger.record(recorder),
+        }
+    }
+}
+
+impl Recorded for VariantText {
+    fn record(&self, recorder: &mut Recorder) {
+        // The cells are those of the samples, and the regions are in the spans.
+        let Self { dataset, lines, encoding, bcf, samples, is_all, cells: _, selected, spans } = self;
+        let bcf = bcf.as_ref().map(BcfHeader::bytes);
+        recorder.add::<Self>((encoding, bcf, samples, is_all, selected.is_some()));
+        recorder.add_shown::<[RecordSpan]>(spans);
+        lines.record(recorder);
+        dataset.record(recorder);
+    }
+}
+
 impl VariantText {
     /// Opens the records of one sample: all, or those that overlap some regions. Given a reference genome, each site of
     /// a block is a record. Reads the sample's header, and the metadata and coordinates that tell which contigs have
@@ -218,14 +242,6 @@ impl VariantText {
         }
     }
 
-    /// Returns the header on which the records depend, and the names of the samples.
-    pub(super) fn identity(&self) -> Result<Vec<u8>> {
-        match self.encoding {
-            Encoding::Text | Encoding::Bcf => self.head(),
-            Encoding::Bed | Encoding::Bim => self.lines.head(),
-        }
-    }
-
     /// Returns the bytes of some records of a window, span by span. `first` is the number of the window's first span.
     pub(super) fn texts_of(&self, records: &WindowRecords, first: usize, keys: &[RecordKey]) -> Result<Vec<MadePiece>> {
         let mut pieces = Vec::new();
@@ -304,27 +320,6 @@ impl VariantText {
 
     pub(super) fn indexes(&self) -> &Indexes {
         &self.dataset.data.context().indexes
-    }
-
-    /// Describes which records of the dataset these are, and their encoding.
-    pub(super) fn description(&self) -> String {
-        let kind = match &self.lines {
-            RecordLines::Separate { sites: None, .. } => "separate",
-            RecordLines::Separate { sites: Some(_), .. } => "sites",
-            RecordLines::Merged(merger) => match merger.rule() {
-                LineRule::SharedAllele => "merged",
-                LineRule::SameKind => "multiallelic",
-            },
-        };
-        let encoding = match self.encoding {
-            Encoding::Text => "",
-            Encoding::Bcf => "bcf ",
-            Encoding::Bed => "bed ",
-            Encoding::Bim => "bim ",
-        };
-        let mut digest = Sha256::new();
-        self.spans.iter().for_each(|span| digest.update(format!("{span:?}")));
-        format!("{encoding}{kind} {:?}", digest.finalize())
     }
 }
 

@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 
 use crate::dataset::arrays::VariantDataset;
 use crate::dataset::cells::{RecordKey, RecordSpan, SampleCells, SpanCells, WindowRecords};
@@ -31,6 +32,14 @@ pub(super) struct BlockSites {
     reference: Arc<ReferenceGenome>,
     /// Whether the header defines `END` as an integer. Otherwise there are no blocks.
     has_ends: bool,
+}
+
+impl Recorded for BlockSites {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { reference, has_ends } = self;
+        recorder.add::<Self>(has_ends);
+        reference.record(recorder);
+    }
 }
 
 impl BlockSites {

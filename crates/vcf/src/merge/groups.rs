@@ -23,7 +23,7 @@ use tilefs_threads::cancellation;
 use super::alleles::{Kinds, Union, shared_end};
 
 /// The rule by which records become one line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LineRule {
     /// Records that share an alternative allele, as by `bcftools merge -m none`.
     SharedAllele,

@@ -23,6 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 
 use super::fields::MISSING_FLOAT;
 use super::line::{InfoField, Line, LineValue, MISSING, SampleFields};
@@ -91,6 +92,18 @@ struct LineFilters<'m> {
     header: &'m Header,
     stored: Vec<u8>,
     names: Vec<&'m [u8]>,
+}
+
+impl Recorded for Merger {
+    fn record(&self, recorder: &mut Recorder) {
+        // The others follow from the headers of the files.
+        let Self { files, rule, definitions: _, header: _, counts_alleles: _, columns: _ } = self;
+        recorder.add::<Self>((files.len(), rule));
+        for MergedFile { header, sample } in files {
+            recorder.add::<MergedFile>(sample);
+            header.record(recorder);
+        }
+    }
 }
 
 impl Merger {

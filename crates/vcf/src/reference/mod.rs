@@ -8,12 +8,13 @@ mod stored;
 
 use std::ffi::OsString;
 use std::fmt::{self, Debug};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::SingleFlight;
+use tilefs_reader::array::{Recorded, Recorder, SingleFlight};
 use tilefs_threads::cancellation;
 
 use index::{FastaIndex, IndexedContig, MAX_NAME, first_word};
@@ -38,6 +39,43 @@ pub struct ReferenceGenome {
 impl Debug for ReferenceGenome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "reference genome {}", self.path.display())
+    }
+}
+
+impl Recorded for ReferenceGenome {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { path, text, index: _ } = self;
+        let index = match self.index_path().metadata() {
+            Ok(index) => Ok(Some(FileState::of(&index))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(error)),
+        };
+        match (text.metadata().map(|text| FileState::of(&text)), index) {
+            (Ok(text), Ok(index)) => recorder.add::<Self>((path, text, index)),
+            _ => recorder.add_unknown(),
+        }
+    }
+}
+
+/// What tells a file from what it was before it was written or replaced.
+#[derive(Hash)]
+struct FileState {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileState {
+    fn of(file: &fs::Metadata) -> Self {
+        FileState {
+            device: file.dev(),
+            inode: file.ino(),
+            length: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Source: the specification of SAM, "The BGZF compression format".
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -113,8 +113,13 @@ impl StoredText {
         Ok(TextInSequence { text: self, at: 0, length: self.length()? })
     }
 
+    /// Returns the properties of the file.
+    pub fn metadata(&self) -> Result<Metadata> {
+        self.file.metadata().map_err(Error::io)
+    }
+
     fn stored_length(&self) -> Result<u64> {
-        Ok(self.file.metadata().map_err(Error::io)?.len())
+        Ok(self.metadata()?.len())
     }
 
     fn all_blocks(&self) -> Result<Blocks> {

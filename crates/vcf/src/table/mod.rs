@@ -16,7 +16,7 @@ use tilefs_export::content::offsets::{Offsets, wrong_offsets};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::SingleFlight;
+use tilefs_reader::array::{Recorded, Recorder, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
@@ -50,8 +50,16 @@ struct Known {
     filters_of: Option<HashMap<Vec<u8>, usize>>,
     /// `Some` in layouts 2 and 3.
     numbered: Option<NumberedNames>,
-    /// A digest of all headers.
+    /// A digest of all headers, with their samples.
     digest: String,
+}
+
+impl Recorded for Known {
+    fn record(&self, recorder: &mut Recorder) {
+        // The definitions are those of the headers and of the array's attributes. The dataset records its names.
+        let Self { definitions: _, filters_of: _, numbered: _, digest } = self;
+        recorder.add::<Self>(digest);
+    }
 }
 
 /// The names of samples and contigs, which cells refer to by number.
@@ -119,15 +127,6 @@ impl VariantTables {
         }
         columns.extend(fixed.into_iter().map(|(_, column)| column).chain(computed).map(of_computed));
         Ok(columns)
-    }
-
-    /// Returns a text that distinguishes results about these tables from results about the same cells with other
-    /// headers.
-    ///
-    /// # Errors
-    /// Fails if the headers cannot be read.
-    pub fn digest(&self) -> Result<&str> {
-        Ok(&self.known()?.digest)
     }
 
     fn known(&self) -> Result<&Arc<Known>> {
@@ -524,7 +523,50 @@ impl CallCells {
     }
 }
 
+impl Recorded for StoredTexts {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { name, values, offsets } = self;
+        recorder.add::<Self>(name);
+        Content::record(values, recorder);
+        offsets.record(recorder);
+    }
+}
+
+impl Recorded for StoredFields {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { blob, own } = self;
+        blob.record(recorder);
+        recorder.add::<Self>(own.len());
+        for (name, values) in own {
+            recorder.add::<StoredTexts>(name);
+            values.record(recorder);
+        }
+    }
+}
+
+impl Recorded for StoredCalls {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { alleles, id, filters, samples, extents, info, format } = self;
+        [alleles, id, filters].into_iter().for_each(|texts| texts.record(recorder));
+        match samples {
+            RowSamples::Names(names) => names.record(recorder),
+            RowSamples::Numbers(numbers) => Content::record(numbers, recorder),
+        }
+        extents.iter().for_each(|extent| Content::record(extent, recorder));
+        [info, format].into_iter().for_each(|fields| fields.record(recorder));
+    }
+}
+
 impl Compute for CallCells {
+    fn record(&self, recorder: &mut Recorder) {
+        // The places of cells are for errors.
+        let Self { dataset, known, notation, rows, stored, origin: _, columns, fixed: _, info: _, format: _ } = self;
+        recorder.add_shown::<Self>((notation, rows, columns));
+        dataset.record(recorder);
+        known.record(recorder);
+        stored.record(recorder);
+    }
+
     fn rows(&self) -> u64 {
         self.rows
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;
 
 use super::cells::{CellKind, Cells, Size};
@@ -53,7 +54,7 @@ pub struct PartOfColumn {
 }
 
 /// The part of a column that a content holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColumnPart {
     Values,
     Offsets,
@@ -118,6 +119,12 @@ impl PartOfColumn {
 }
 
 impl Content for PartOfColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { of, number, part, length: _ } = self;
+        recorder.add::<Self>((number, part));
+        of.record(recorder);
+    }
+
     fn len(&self) -> u64 {
         self.length
     }

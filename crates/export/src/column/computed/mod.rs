@@ -8,10 +8,10 @@ mod cells;
 mod content;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::SingleFlight;
+use tilefs_reader::array::{Inputs, Recorded, Recorder, SingleFlight};
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::for_all;
 
@@ -64,6 +64,9 @@ pub trait Compute: Send + Sync {
     /// Fails if a stored cell cannot be read or is malformed; the error names its place.
     fn compute(&self, rows: Range<u64>, column: Option<usize>, cells: &mut [Cells]) -> Result<()>;
 
+    /// Records what the cells of the columns depend on, as [`Recorded`] does.
+    fn record(&self, recorder: &mut Recorder);
+
     /// Prefetches the stored cells from which a column is computed.
     ///
     /// # Errors
@@ -88,6 +91,8 @@ pub struct ComputedColumns {
     measured: SingleFlight<MeasuredBlocks>,
     /// Recently computed blocks, by column and number.
     kept: LruCache<(usize, usize), Arc<Cells>>,
+    /// What all columns depend on, once it was recorded.
+    inputs: OnceLock<Option<Inputs>>,
 }
 
 /// The blocks of a table, and the offsets at which each begins.
@@ -98,11 +103,25 @@ struct MeasuredBlocks {
     before: Vec<Vec<Size>>,
 }
 
+/// All columns at once: they depend on the same, which may be much.
+impl Recorded for ComputedColumns {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { compute, measured: _, kept: _, inputs } = self;
+        recorder.add_inputs(inputs.get_or_init(|| Inputs::of("computed columns", &**compute)).as_ref());
+    }
+}
+
+impl Recorded for dyn Compute {
+    fn record(&self, recorder: &mut Recorder) {
+        Compute::record(self, recorder);
+    }
+}
+
 impl ComputedColumns {
     /// Creates the columns. Computes nothing.
     pub fn new(compute: Box<dyn Compute>) -> Arc<Self> {
         let kept = LruCache::with_bytes(usize::MAX, KEPT_BYTES);
-        Arc::new(ComputedColumns { compute, measured: SingleFlight::new(), kept })
+        Arc::new(ComputedColumns { compute, measured: SingleFlight::new(), kept, inputs: OnceLock::new() })
     }
 
     /// Returns whether the cells of a column are lists.

@@ -26,7 +26,7 @@ pub use cuts::{CELLS_OF_A_PART, Cuts};
 pub use frame::{DataFrame, FrameColumn, check};
 pub use in_row_order::InRowOrder;
 pub use matrix::{Compressed, CompressedMatrix, dense, full, starts_of};
-pub use starts::{CellOrder, RowStarts, SavedStarts};
+pub use starts::{CellOrder, RowStarts};
 pub use stretches::Sections;
 pub use unstructured::scalar;
 

@@ -1,15 +1,13 @@
 //! `indptr` of a matrix: where its rows, or its columns, begin among its cells.
 
-use std::fmt::Display;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{OpenedArray, RunningSums, SingleFlight};
+use tilefs_reader::array::{Context, Recorded, Recorder, RunningSums, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
-use tilefs_storage::EntryKey;
 use tilefs_threads::for_all;
 
 use super::counted_runs::{CountedRuns, RunsOfPiece};
@@ -19,46 +17,8 @@ use super::stretches::{Sections, StretchFinder, Stretches};
 use crate::content::Content;
 use crate::content::element::by_elements;
 
-/// Saves `indptr` of a matrix in the index directory, for later mounts.
-pub struct SavedStarts {
-    array: Arc<OpenedArray>,
-    /// `None` if they are not saved.
-    key: Option<EntryKey>,
-}
-
-impl SavedStarts {
-    /// Creates the place for starts among `cells` cells of an array; `what` tells them from others of the array.
-    ///
-    /// # Errors
-    /// Fails if a footer cannot be read.
-    pub fn new(array: &Arc<OpenedArray>, cells: u64, what: impl Display) -> Result<Self> {
-        let identity = if array.context().saved.is_worth(cells) { array.identity()? } else { None };
-        Ok(SavedStarts { array: array.clone(), key: identity.map(|key| key.of(format_args!("starts of {what}"))) })
-    }
-
-    /// Returns whether the starts are saved when they are known.
-    pub fn is_kept(&self) -> bool {
-        self.key.is_some()
-    }
-
-    /// Returns what a pass over all cells finds: what an earlier mount has saved if `decode` accepts it, or what `make`
-    /// finds.
-    fn get_or_make(
-        &self,
-        decode: impl FnOnce(&[u8]) -> Option<Counted>,
-        make: impl FnOnce() -> Result<Counted>,
-    ) -> Result<Counted> {
-        let saved = &self.array.context().saved;
-        saved.get_or_make(self.key, decode, Counted::encode, || {
-            let counted = make()?;
-            saved.note_measured(counted.starts.total());
-            Ok(counted)
-        })
-    }
-}
-
 /// How cells are sorted by the coordinates that are counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CellOrder {
     /// Other orders are an error.
     Sorted,
@@ -111,7 +71,8 @@ pub struct RowStarts {
     /// The row of each cell, `i64`.
     rows: Arc<dyn Content>,
     order: CellOrder,
-    saved: Option<SavedStarts>,
+    /// Where the starts are saved for later mounts, if anywhere.
+    context: Option<Arc<Context>>,
     /// Number of rows of the matrix.
     count: u64,
     /// The cells at which the pass over all cells is divided into parts.
@@ -121,19 +82,27 @@ pub struct RowStarts {
     counted: SingleFlight<Counted>,
 }
 
+impl Recorded for RowStarts {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { rows, order, context: _, count, cuts: _, most_runs: _, counted: _ } = self;
+        recorder.add::<Self>((order, count));
+        Content::record(rows, recorder);
+    }
+}
+
 impl RowStarts {
     /// Creates the starts of so many rows among cells with these rows. `None` if they would take more memory than
-    /// `most_memory` bytes. They are saved in `saved`.
+    /// `most_memory` bytes. They are saved where `context` has its saved results.
     pub fn new(
         rows: Arc<dyn Content>,
         order: CellOrder,
         count: u64,
         most_memory: usize,
-        saved: Option<SavedStarts>,
+        context: Option<Arc<Context>>,
     ) -> Option<Self> {
         let (cuts, counted) = (Cuts::default(), SingleFlight::new());
         let fits = count < (most_memory as u64) / 8;
-        fits.then(|| RowStarts { rows, order, saved, count, cuts, most_runs: 0, counted })
+        fits.then(|| RowStarts { rows, order, context, count, cuts, most_runs: 0, counted })
     }
 
     /// Sets the parts of the pass over all cells, and how many bytes of the runs that it finds are kept: readers of kept runs
@@ -184,19 +153,21 @@ impl RowStarts {
     }
 
     fn counted(&self) -> Result<&Counted> {
-        let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
-        self.counted.get_or_make(|| match &self.saved {
-            Some(saved) => {
-                let decode = |bytes: &[u8]| Counted::decode(bytes, rows, self.cells(), &self.order);
-                saved.get_or_make(decode, || self.count_cells(rows))
-            }
-            None => self.count_cells(rows),
+        let count = self.count_in_memory()?;
+        self.counted.get_or_make(|| {
+            let Some(context) = &self.context else { return self.count_cells() };
+            let decode = |bytes: &[u8]| Counted::decode(bytes, count, self.cells(), &self.order);
+            context.saved.get_or_make_of(("starts", self.cells()), self, decode, Counted::encode, Self::count_cells)
         })
     }
 
-    fn count_cells(&self, rows: usize) -> Result<Counted> {
+    fn count_in_memory(&self) -> Result<usize> {
+        usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))
+    }
+
+    fn count_cells(&self) -> Result<Counted> {
         let mut counts = Vec::new();
-        memory::resize(&mut counts, rows + 1, "where rows begin")?;
+        memory::resize(&mut counts, self.count_in_memory()?.saturating_add(1), "where rows begin")?;
         let counts = Mutex::new(counts);
         let left = AtomicUsize::new(self.most_runs);
         let parts: Vec<Range<u64>> = self.cuts.parts(0..self.cells()).collect();

@@ -14,7 +14,7 @@ const ENCODED: usize = 3 * size_of::<u64>();
 
 /// Sections of the stored cells, each of which is sorted by bands of rows. Cells of the same row in two sections are in
 /// the order of the sections.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sections {
     /// Number of rows of a band, at least 1.
     extent: u64,

@@ -1,6 +1,7 @@
 //! The state that all arrays of one mount share.
 
 pub mod budget;
+pub mod inputs;
 pub mod running_sums;
 pub mod saved;
 pub mod single_flight;

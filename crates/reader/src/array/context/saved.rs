@@ -1,18 +1,18 @@
 //! Results of passes over cells, saved for later mounts: how many rows there are, which cells they are, and where
 //! values and lines of variable length begin.
 //!
-//! The key of an entry includes everything that it depends on:
-//! [`OpenedArray::identity`](crate::array::OpenedArray::identity) and the kind of result. An array that has changed has
-//! other entries, so nothing has to be invalidated. Nothing is saved about arrays that are read with a key.
+//! An entry is found by the [`Inputs`] of the result, which a recorder made of all that the result depends on. Nothing is
+//! saved about arrays that are read with a key.
 
 use tilefs_format::error::Result;
+use tilefs_storage::IndexStore;
 
+use super::inputs::{Inputs, Recorded};
 use crate::statistics::{Counter, Statistic, Value};
-use tilefs_storage::{EntryKey, IndexStore};
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.
-pub const ENCODING: u32 = 3;
+pub const ENCODING: u32 = 4;
 
 /// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]
@@ -33,32 +33,58 @@ impl SavedIndexes {
         SavedIndexes { store: Some(store), least_cells, ..Self::default() }
     }
 
-    /// Returns the entry of a key, if there is one and `decode` accepts it.
-    pub fn get<T>(&self, key: &EntryKey, decode: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
-        let found = self.store.as_ref()?.read(key).and_then(|bytes| decode(&bytes));
+    /// Returns the entry of a result, if there is one and `decode` accepts it.
+    pub fn get<T>(&self, inputs: &Inputs, decode: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+        let found = self.store.as_ref()?.read(inputs.key()).and_then(|bytes| decode(&bytes));
         let counter = if found.is_some() { &self.found } else { &self.not_found };
         counter.add(1);
         found
     }
 
-    /// Returns what an entry has, or makes it and saves the entry. Without a key, nothing is saved.
+    /// Returns what an entry has, or makes it and saves the entry. Without inputs, nothing is saved.
     ///
     /// # Errors
     /// Those of `make`.
     pub fn get_or_make<T>(
         &self,
-        key: Option<EntryKey>,
+        inputs: Option<Inputs>,
         decode: impl FnOnce(&[u8]) -> Option<T>,
         encode: impl FnOnce(&T) -> Vec<u8>,
         make: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let Some(key) = key else { return make() };
-        if let Some(known) = self.get(&key, decode) {
+        let Some(inputs) = inputs else { return make() };
+        if let Some(known) = self.get(&inputs, decode) {
             return Ok(known);
         }
         let made = make()?;
-        self.put(&key, &encode(&made));
+        self.put(&inputs, &encode(&made));
         Ok(made)
+    }
+
+    /// As [`SavedIndexes::get_or_make`], for a result of a pass over `cells` cells, rows of a text or of values, that is
+    /// made of `source` and of nothing else: `make` captures nothing. Results of few cells are not saved.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn get_or_make_of<S: Recorded + ?Sized, T>(
+        &self,
+        (what, cells): (&'static str, u64),
+        source: &S,
+        decode: impl FnOnce(&[u8]) -> Option<T>,
+        encode: impl FnOnce(&T) -> Vec<u8>,
+        make: fn(&S) -> Result<T>,
+    ) -> Result<T> {
+        self.get_or_make(self.inputs_of((what, cells), source), decode, encode, || {
+            let made = make(source)?;
+            self.measured_rows.add(cells);
+            Ok(made)
+        })
+    }
+
+    /// Returns the inputs of a result of a pass over `cells` cells that is made of `source`. `None` if it is not saved:
+    /// there is no store, or the cells are few, or some inputs cannot be recorded.
+    pub fn inputs_of(&self, (what, cells): (&'static str, u64), source: &(impl Recorded + ?Sized)) -> Option<Inputs> {
+        if self.is_worth(cells) { Inputs::of(what, source) } else { None }
     }
 
     /// Returns whether anything is saved.
@@ -66,16 +92,16 @@ impl SavedIndexes {
         self.store.is_some()
     }
 
-    /// Returns whether there is an entry for a key, valid or not.
-    pub fn has(&self, key: &EntryKey) -> bool {
-        self.store.as_ref().is_some_and(|store| store.has(key))
+    /// Returns whether there is an entry of a result, valid or not.
+    pub fn has(&self, inputs: &Inputs) -> bool {
+        self.store.as_ref().is_some_and(|store| store.has(inputs.key()))
     }
 
-    /// Saves an entry under a key.
-    pub fn put(&self, key: &EntryKey, bytes: &[u8]) {
+    /// Saves the entry of a result.
+    pub fn put(&self, inputs: &Inputs, bytes: &[u8]) {
         if let Some(store) = &self.store {
             self.written.add(1);
-            store.write(key, bytes);
+            store.write(inputs.key(), bytes);
         }
     }
 

@@ -3,6 +3,7 @@
 use tilefs_format::error::{Error, Result};
 
 use super::selection::AxisSelection;
+use crate::array::context::inputs::{Recorded, Recorder};
 
 /// The coordinates of the selected positions of an axis, as little-endian integers of the dimension's size.
 pub struct AxisCoordinates {
@@ -10,6 +11,13 @@ pub struct AxisCoordinates {
     /// The coordinate at position 0, as two's complement bits.
     low: u64,
     size: usize,
+}
+
+impl Recorded for AxisCoordinates {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { selection, low, size } = self;
+        recorder.add::<Self>((selection, low, size));
+    }
 }
 
 impl AxisCoordinates {

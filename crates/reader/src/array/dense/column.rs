@@ -13,6 +13,7 @@ use tilefs_threads as threads;
 use super::pieces::{Piece, PieceSource, TileOwners, for_each_piece};
 use super::selection::{Selection, boxes_of_run};
 use super::view::DenseView;
+use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::Tiles;
 use crate::array::tiles::open_files::OpenFiles;
@@ -86,6 +87,14 @@ struct FileRows {
 
 /// A range of bytes of a tile, and the range of a plan's units that contain them.
 type PlannedRange = (Range<u64>, Range<usize>);
+
+impl Recorded for DenseColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { view, selection, attribute, file, cell_size: _, fill, present: _, extents: _, files: _ } = self;
+        view.array().record(recorder);
+        recorder.add::<Self>((selection, attribute, file, fill));
+    }
+}
 
 impl DenseColumn {
     /// Creates the column of a file of `attribute` (by its number in the array's schema) over a selection. `fill` is

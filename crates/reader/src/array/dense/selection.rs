@@ -11,7 +11,7 @@ use tilefs_format::error::{Error, Result};
 pub type PerAxis<T> = SmallVec<[T; 4]>;
 
 /// `count` positions from `first`, each `step` after the previous one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AxisRange {
     /// The first selected position.
     pub first: u64,
@@ -22,7 +22,7 @@ pub struct AxisRange {
 }
 
 /// The selected positions of one axis: ranges one after the other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AxisSelection {
     ranges: Vec<AxisRange>,
     /// The index of the first position of each range.
@@ -162,7 +162,7 @@ impl AxisSelection {
 }
 
 /// The selected positions of every axis. The cells of a file are their product; the last axis varies fastest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Selection {
     axes: Vec<AxisSelection>,
     cells: u64,

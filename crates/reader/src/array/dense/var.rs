@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_storage::EntryKey;
 use tilefs_threads as threads;
 
 use super::column::DenseColumn;
@@ -16,6 +15,7 @@ use super::embedding::Embedding;
 use super::pieces::{Piece, PieceSource};
 use super::selection::Selection;
 use super::view::DenseView;
+use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::context::running_sums::RunningSums;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::folder::outline::FieldFile;
@@ -69,6 +69,45 @@ struct BlockValues {
 struct OffsetPlan {
     units: Vec<TileUnit>,
     pieces: Vec<(Piece, Option<OffsetReader>)>,
+}
+
+impl Recorded for DenseVarColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { outer, embedding: _, cells, view: _, attribute: _, fill, files: _, checkpoints: _ } = self;
+        cells.record(recorder);
+        recorder.add::<Self>((outer, fill));
+    }
+}
+
+/// The inner cells of a column with their values, whichever cells without values are around them.
+struct InnerValues<'c>(&'c DenseVarColumn);
+
+impl Recorded for InnerValues<'_> {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self(DenseVarColumn {
+            cells,
+            fill,
+            outer: _,
+            embedding: _,
+            view: _,
+            attribute: _,
+            files: _,
+            checkpoints: _,
+        }) = self;
+        cells.record(recorder);
+        recorder.add::<Self>(fill);
+    }
+}
+
+impl InnerValues<'_> {
+    /// Adds up the lengths of the values of all blocks.
+    fn checkpoints(&self) -> Result<RunningSums> {
+        let Self(column) = self;
+        let blocks = column.blocks()?;
+        let sum_of = |block| Ok(column.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
+        let lengths: Vec<u64> = threads::for_all(blocks, sum_of)?;
+        RunningSums::of_lengths(lengths).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
+    }
 }
 
 impl DenseVarColumn {
@@ -281,31 +320,17 @@ impl DenseVarColumn {
         self.checkpoints.get_or_retry(|| self.make_checkpoints())
     }
 
-    fn make_checkpoints(&self) -> Result<RunningSums> {
-        let blocks = self.cells.cells().div_ceil(BLOCK);
-        let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
-        let saved = &self.view.array().context().saved;
-        saved.get_or_make(
-            self.saved_key()?,
-            |bytes| RunningSums::decode(bytes, blocks),
-            RunningSums::encode,
-            || {
-                let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
-                let lengths: Vec<u64> = threads::for_all(blocks, sum_of)?;
-                saved.note_measured(self.cells.cells());
-                RunningSums::of_lengths(lengths).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
-            },
-        )
+    /// Returns the number of blocks of inner cells.
+    fn blocks(&self) -> Result<usize> {
+        usize::try_from(self.cells.cells().div_ceil(BLOCK)).map_err(|_| Error::unsupported("more cells than memory"))
     }
 
-    /// Returns the key of the checkpoints, if they are saved for later mounts.
-    fn saved_key(&self) -> Result<Option<EntryKey>> {
-        let array = self.view.array();
-        if !array.context().saved.is_worth(self.cells.cells()) {
-            return Ok(None);
-        }
-        let inner = self.embedding.inner();
-        Ok(array.identity()?.map(|key| key.of(format_args!("values of {} in {inner:?}", self.attribute))))
+    fn make_checkpoints(&self) -> Result<RunningSums> {
+        let blocks = self.blocks()?;
+        let saved = &self.view.array().context().saved;
+        let decode = |bytes: &[u8]| RunningSums::decode(bytes, blocks);
+        let made = ("values", self.cells.cells());
+        saved.get_or_make_of(made, &InnerValues(self), decode, RunningSums::encode, InnerValues::checkpoints)
     }
 
     /// Returns the offset in the file of the first value of a block; after the last block, the end of the file.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::Range;
-use tilefs_storage::{EntryKey, KeyWriter, together};
+use tilefs_storage::{KeyWriter, together};
 use tilefs_threads::{LogInterval, cancellation};
 
 use super::merge::build::build;
@@ -20,6 +20,7 @@ use super::select::narrow::narrowed;
 use super::select::query::{Portions, Query, RowCount};
 use super::select::selection::{CoordinateRange, CoordinateSelection, Share};
 use crate::array::OpenedArray;
+use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::order::key::{KeyOrder, KeyPlan};
 
@@ -54,6 +55,24 @@ pub struct Unmerged {
     pub view: SparseView,
     /// The first row of each fragment that has cells.
     pub starts: Vec<u64>,
+}
+
+impl Recorded for SparseView {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self {
+            query,
+            description,
+            narrowed: _,
+            count_by_footers: _,
+            stored: _,
+            map: _,
+            parts: _,
+            saved: _,
+            saved_count: _,
+        } = self;
+        query.array.record(recorder);
+        recorder.add::<Self>(description);
+    }
 }
 
 impl SparseView {
@@ -162,12 +181,10 @@ impl SparseView {
 
     /// Returns the data about these rows that is saved for later mounts.
     pub(super) fn saved(&self) -> &Arc<SavedRows> {
-        self.saved.get_or_init(|| Arc::new(SavedRows::new(&self.query, &self.description)))
-    }
-
-    /// Returns the key of data about these rows in this order; `None` if nothing is saved for later mounts.
-    pub fn saved_key(&self) -> Option<EntryKey> {
-        self.saved().key()
+        self.saved.get_or_init(|| {
+            let inputs = self.query.array.context().saved.inputs_of(("rows", self.query.most_rows()), self);
+            Arc::new(SavedRows::new(&self.query, inputs))
+        })
     }
 
     /// Returns whether the footers show that every cell of every fragment is a row.
@@ -341,8 +358,8 @@ impl SparseView {
     /// # Errors
     /// As [`SparseView::parts`].
     pub fn part(&self, part: &MapPart) -> Result<Self> {
-        let cut = self.saved().key_of_cut();
-        let description = format!("{} part {cut:?} {} {}", self.description, part.before, part.most_rows);
+        let cut = self.query.cut();
+        let description = format!("{} part {cut} {} {}", self.description, part.before, part.most_rows);
         let view = Self::with(self.query()?.clone(), None, description);
         let map = parts::part_of(self.map()?, part);
         view.count_by_footers.get_or_make(|| Ok(RowCount::AtMost(part.most_rows)))?;

@@ -185,8 +185,7 @@ impl AxisNames {
     /// Returns columns as lines of cells between tabs.
     fn text(&self, columns: &[Column]) -> Result<Arc<dyn Content>> {
         let table = text::table_without_header(columns, Style::Tsv)?.table;
-        let what = format!("10x {:?}", columns.iter().map(|column| &column.field.name).collect::<Vec<_>>());
-        Ok(Arc::new(measured(&*self.fields.subarray, what, table)?))
+        Ok(Arc::new(measured(self.fields.context(), &table)?))
     }
 }
 

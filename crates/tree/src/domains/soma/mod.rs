@@ -23,7 +23,7 @@ use tilefs_export::column::boxes::{BoxedRows, Boxes};
 use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
     self, BandLimits, BandedMatrix, CELLS_OF_A_PART, CellOrder, Compressed, CompressedMatrix, Cuts, DataFrame,
-    FrameColumn, InRowOrder, RowBands, RowStarts, SavedStarts, Sections,
+    FrameColumn, InRowOrder, RowBands, RowStarts, Sections,
 };
 use tilefs_export::zarr::{self, ZarrGroup, ZarrNode};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
@@ -279,7 +279,7 @@ pub fn sparse_matrix(array: &Arc<OpenedArray>, axes: MatrixAxes<'_>) -> Result<F
     }
     let stored = SparseSubarray::new(array.clone(), false);
     if stored.is_column_major()? {
-        let starts = starts_of(array, coordinates_of(&stored, 1)?, shape[1], "columns")?;
+        let starts = starts_of(array, coordinates_of(&stored, 1)?, shape[1]);
         let (minor, values) = (coordinates_of(&stored, 0)?, column(&stored, id, field)?);
         return Ok(Ok(CompressedMatrix {
             compressed: Compressed::Columns,
@@ -293,7 +293,7 @@ pub fn sparse_matrix(array: &Arc<OpenedArray>, axes: MatrixAxes<'_>) -> Result<F
     let by_row = SparseSubarray::new(array.clone(), true);
     let (rows, columns) = (coordinates_of(&by_row, 0)?, coordinates_of(&by_row, 1)?);
     let values = column(&by_row, id, field.clone())?;
-    let starts = starts_of(array, rows, shape[0], "rows")?;
+    let starts = starts_of(array, rows, shape[0]);
     let (compressed, minor) = (Compressed::Rows, columns);
     let sorted = CompressedMatrix { compressed, shape, starts, minor, values, banded: None };
     match stored.band_of_rows()? {
@@ -348,14 +348,12 @@ fn banded_matrix(
     let budget = array.context().budget();
     let BandedCells { cells, counted, order, cuts } = banded_cells(array, stored, extent, rows)?;
     let row_of_cells = coordinates_of(&cells, 0)?;
-    let kind = if matches!(order, CellOrder::InSections(_)) { "stretches and bands" } else { "bands" };
-    let saved = SavedStarts::new(array, row_of_cells.cells(), format_args!("{kind} of {extent} rows of {rows}"))?;
     // The runs of cells in another order are of no use.
     let (counted, most_runs) = match counted {
         Some(counted) => (coordinates_of(&counted, 0)?.values, 0),
         None => (row_of_cells.values.clone(), budget.bands()),
     };
-    let starts = RowStarts::new(counted, order, rows, budget.matrix_starts(), Some(saved));
+    let starts = RowStarts::new(counted, order, rows, budget.matrix_starts(), Some(array.context().clone()));
     let Some(starts) = starts else { return Ok(None) };
     let starts = Arc::new(starts.cut_at(cuts.clone(), most_runs));
     let limits = BandLimits {
@@ -419,14 +417,14 @@ fn coordinates_of(cells: &dyn Subarray, axis: usize) -> Result<Column> {
 /// Returns the index of the first cell of each row, or of each column, of a matrix whose cells are sorted by
 /// `coordinates`. If the result is saved for later mounts, and fits in memory, all of it is computed when it is first
 /// needed.
-fn starts_of(array: &Arc<OpenedArray>, coordinates: Column, length: u64, what: &str) -> Result<Arc<dyn Content>> {
-    let saved = SavedStarts::new(array, coordinates.cells(), format_args!("{length} {what}"))?;
-    let most = if saved.is_kept() { array.context().budget().matrix_starts() } else { 0 };
+fn starts_of(array: &Arc<OpenedArray>, coordinates: Column, length: u64) -> Arc<dyn Content> {
+    let context = array.context();
+    let most = if context.saved.is_worth(coordinates.cells()) { context.budget().matrix_starts() } else { 0 };
     let rows = coordinates.values.clone();
-    Ok(match RowStarts::new(rows, CellOrder::Sorted, length, most, Some(saved)) {
+    match RowStarts::new(rows, CellOrder::Sorted, length, most, Some(context.clone())) {
         Some(starts) => Arc::new(starts.cut_at(cuts_of(array, Vec::new()), 0)),
         None => anndata::starts_of(coordinates.values, length),
-    })
+    }
 }
 
 /// Returns some rows and columns of a matrix of this shape, numbered from 0.

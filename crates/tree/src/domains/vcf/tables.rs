@@ -33,10 +33,6 @@ impl ComputedTable for CallTable {
         Ok(columns.map(|one| (one.stored, one.column)).collect())
     }
 
-    fn digest(&self) -> Result<String> {
-        Ok(format!(" of variants {}", self.0.digest()?))
-    }
-
     fn about_stored(&self) -> &'static str {
         "its columns info_NAME and fmt_NAME are the fields in info and fmt, whose bytes are in info.u8 and fmt.u8"
     }

@@ -8,6 +8,7 @@ use tilefs_format::error::{Error, Locate, Result};
 use crate::memory;
 
 use super::gather::{GatherList, interleave, scatter};
+use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::folder::outline::FieldFile;
 use crate::array::sparse::rows::segments::VisitedRows;
 use crate::array::sparse::select::cells::{CellSlab, TileCells};
@@ -26,11 +27,19 @@ pub struct FixedColumn {
     files: OpenFiles<Arc<FixedFile>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum ColumnKind {
     Dimension(usize),
     /// The attribute's number in the array's schema, and the fill cell for fragments that lack the attribute.
     Attribute(usize, FieldFile, Vec<u8>),
+}
+
+impl Recorded for FixedColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { view, kind, cell_size: _, files: _ } = self;
+        view.record(recorder);
+        recorder.add::<Self>(kind);
+    }
 }
 
 impl FixedColumn {

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_storage::EntryKey;
 use tilefs_threads::for_all;
 
 use super::gather::GatherList;
@@ -13,6 +12,7 @@ use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
 use super::var_files::{ValuePlace, VarFiles, too_long};
 use crate::array::FieldId;
 use crate::array::context::IndexKey;
+use crate::array::context::inputs::{Inputs, Recorded, Recorder};
 use crate::array::context::running_sums::RunningSums;
 use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::rows::row_map::RowMap;
@@ -62,6 +62,14 @@ struct SlabSegment {
     fragment: u32,
     position: u64,
     rows: u64,
+}
+
+impl Recorded for VarColumn {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { view, field, number: _, index: _, bytes: _, saved: _, open: _ } = self;
+        view.record(recorder);
+        recorder.add::<Self>(field);
+    }
 }
 
 impl VarColumn {
@@ -121,22 +129,22 @@ impl VarColumn {
         bytes.copied()
     }
 
-    fn key(&self) -> Option<EntryKey> {
-        Some(self.view.saved().key_of_cut()?.of(format_args!("values of {:?}", self.field)))
+    fn inputs(&self) -> Option<Inputs> {
+        Some(self.view.saved().inputs_of_cut()?.part(format_args!("values of {:?}", self.field)))
     }
 
     fn saved(&self) -> Option<&SavedVarIndex> {
-        let read = || self.view.saved().indexes().get(&self.key()?, SavedVarIndex::decode);
+        let read = || self.view.saved().indexes().get(&self.inputs()?, SavedVarIndex::decode);
         self.saved.get_or_init(read).as_ref()
     }
 
     /// Saves the index once it is complete. An index of slabs alone is not saved, because the metadata suffice for it.
     fn keep(&self) -> Result<()> {
-        let (Some(key), None) = (self.key(), self.saved()) else { return Ok(()) };
+        let (Some(inputs), None) = (self.inputs(), self.saved()) else { return Ok(()) };
         let segments = (0..self.index()?.segments.len()).map(|number| self.segment_index(number).cloned());
         let found = SavedVarIndex { segments: segments.collect::<Result<_>>()? };
         if found.segments.iter().any(|segment| !segment.blocks.is_empty()) {
-            self.view.saved().indexes().put(&key, &found.encode());
+            self.view.saved().indexes().put(&inputs, &found.encode());
         }
         Ok(())
     }

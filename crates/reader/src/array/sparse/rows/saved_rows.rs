@@ -1,14 +1,14 @@
 //! Saves the rows of a view for later mounts: how many there are, and the segments that were made by reading cells.
 //!
-//! The keys of segments include how the map was cut, because that determines where each segment begins. Saved bytes are
+//! The inputs of segments include how the map was cut, because that determines where each segment begins. Saved bytes are
 //! checked like everything stored: each cell that they name must exist in its fragment.
 
 use std::sync::Arc;
 
 use tilefs_format::cursor::Cursor;
 use tilefs_format::error::{Error, Result};
-use tilefs_storage::{EntryKey, MOST_ENTRY};
-use tilefs_threads::{self as threads, for_all};
+use tilefs_storage::MOST_ENTRY;
+use tilefs_threads::for_all;
 
 use super::address::Address;
 use super::row_map::{LazySegment, RowMap, SegmentSource};
@@ -16,10 +16,9 @@ use super::segments::{
     InterleavedBlock, InterleavedRows, InterleavedSegment, RowSegment, SCATTERED_ROWS, ScatteredSegment,
 };
 use super::store::SpillStore;
-use crate::array::SavedIndexes;
 use crate::array::sparse::select::cells::FragmentCells;
 use crate::array::sparse::select::query::Query;
-use tilefs_threads;
+use crate::array::{Inputs, SavedIndexes};
 
 /// The first byte of a segment's entry.
 const INTERLEAVED: u8 = 0;
@@ -33,27 +32,18 @@ const SCATTERED_BLOCKS: u64 = 128;
 pub struct SavedRows {
     query: Arc<Query>,
     /// `None` if nothing is saved.
-    key: Option<EntryKey>,
+    inputs: Option<Inputs>,
 }
 
 impl SavedRows {
-    /// Creates the saved rows of a view. `view` describes which rows of the query they are, and in which order.
-    pub fn new(query: &Arc<Query>, view: &str) -> Self {
-        let cells = query.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
-        let is_worth = query.array.context().saved.is_worth(cells);
-        // Ignore damage in a footer: whoever reads a row gets the error.
-        let identity = if is_worth { query.array.identity().ok().flatten() } else { None };
-        SavedRows { query: query.clone(), key: identity.map(|identity| identity.of(view)) }
+    /// Creates the saved rows of a view of a query, which depend on `inputs`; `None` if nothing is saved.
+    pub fn new(query: &Arc<Query>, inputs: Option<Inputs>) -> Self {
+        SavedRows { query: query.clone(), inputs }
     }
 
     /// Returns the saved data of the same rows, for the cell numbering of another query.
     pub fn of_query(&self, query: &Arc<Query>) -> Self {
-        SavedRows { query: query.clone(), key: self.key }
-    }
-
-    /// Returns the key of the data that is saved about these rows.
-    pub fn key(&self) -> Option<EntryKey> {
-        self.key
+        SavedRows { query: query.clone(), inputs: self.inputs }
     }
 
     pub fn indexes(&self) -> &SavedIndexes {
@@ -62,22 +52,20 @@ impl SavedRows {
 
     /// Returns the saved number of rows.
     pub fn count(&self) -> Option<u64> {
-        let rows =
-            self.indexes().get(&self.key?.of("rows"), |bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))?;
-        let most = self.query.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
-        (rows <= most).then_some(rows)
+        let decode = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+        let rows = self.indexes().get(&self.inputs?.part("count"), decode)?;
+        (rows <= self.query.most_rows()).then_some(rows)
     }
 
     pub fn keep_count(&self, rows: u64) {
-        if let Some(key) = self.key {
-            self.indexes().put(&key.of("rows"), &rows.to_le_bytes());
+        if let Some(inputs) = self.inputs {
+            self.indexes().put(&inputs.part("count"), &rows.to_le_bytes());
         }
     }
 
-    /// Returns the key of data that depends on how the map of rows is cut.
-    pub fn key_of_cut(&self) -> Option<EntryKey> {
-        let (portions, threads, budget) = (self.query.portions, threads::decoding(), self.query.budget().bytes());
-        Some(self.key?.of(format_args!("{portions:?} {threads} {budget}")))
+    /// Returns the inputs of data that depends on how the map of rows is cut.
+    pub fn inputs_of_cut(&self) -> Option<Inputs> {
+        Some(self.inputs?.part(self.query.cut()))
     }
 
     /// Returns the saved number of rows of each segment, if it is known for this many segments.
@@ -87,13 +75,13 @@ impl SavedRows {
             let counts: Vec<u64> = counts.iter().map(|count| u64::from_le_bytes(*count)).collect();
             (rest.is_empty() && counts.len() == segments).then_some(counts)
         };
-        self.indexes().get(&self.key_of_cut()?.of("segments"), counts)
+        self.indexes().get(&self.inputs_of_cut()?.part("segments"), counts)
     }
 
     pub fn keep_segment_counts(&self, counts: &[u64]) {
-        if let Some(key) = self.key_of_cut() {
+        if let Some(inputs) = self.inputs_of_cut() {
             let bytes: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
-            self.indexes().put(&key.of("segments"), &bytes);
+            self.indexes().put(&inputs.part("segments"), &bytes);
         }
     }
 
@@ -112,12 +100,12 @@ impl SavedRows {
 
     /// Returns all segments of a map that was made at once, if they are saved.
     pub fn whole(&self, store: &SpillStore) -> Option<Vec<RowSegment>> {
-        let key = self.key_of_cut()?;
+        let inputs = self.inputs_of_cut()?;
         let count = |bytes: &[u8]| usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok();
-        let pieces = self.indexes().get(&key.of("pieces"), count)?;
+        let pieces = self.indexes().get(&inputs.part("pieces"), count)?;
         let piece = |number| {
-            let key = key.of(format_args!("piece {number}"));
-            let segment = self.indexes().get(&key, |bytes| decode(bytes, &self.query.cells, store));
+            let inputs = inputs.part(format_args!("piece {number}"));
+            let segment = self.indexes().get(&inputs, |bytes| decode(bytes, &self.query.cells, store));
             segment.ok_or_else(|| Error::internal("not saved"))
         };
         for_all(pieces, piece).ok()
@@ -128,7 +116,7 @@ impl SavedRows {
     /// # Errors
     /// Those of the store.
     pub fn keep_whole(&self, map: &RowMap) -> Result<()> {
-        let Some(key) = self.key_of_cut() else { return Ok(()) };
+        let Some(inputs) = self.inputs_of_cut() else { return Ok(()) };
         let size = |segment: &LazySegment| match segment {
             LazySegment::Made(RowSegment::Scattered(list)) => list.rows.saturating_mul(size_of::<Address>() as u64),
             LazySegment::Made(RowSegment::Interleaved(interleaved)) => interleaved.stored_bytes(),
@@ -141,7 +129,7 @@ impl SavedRows {
         let mut pieces = 0u64;
         let mut keep = |segment: &RowSegment| -> Result<bool> {
             let Some(bytes) = encode(segment, map.store())? else { return Ok(false) };
-            self.indexes().put(&key.of(format_args!("piece {pieces}")), &bytes);
+            self.indexes().put(&inputs.part(format_args!("piece {pieces}")), &bytes);
             pieces += 1;
             Ok(true)
         };
@@ -160,7 +148,7 @@ impl SavedRows {
                 return Ok(());
             }
         }
-        self.indexes().put(&key.of("pieces"), &pieces.to_le_bytes());
+        self.indexes().put(&inputs.part("pieces"), &pieces.to_le_bytes());
         Ok(())
     }
 }
@@ -177,8 +165,8 @@ struct SavedSegment {
 }
 
 impl SavedSegment {
-    fn key(&self) -> Option<EntryKey> {
-        Some(self.saved.key_of_cut()?.of(format_args!("segment {}", self.number)))
+    fn inputs(&self) -> Option<Inputs> {
+        Some(self.saved.inputs_of_cut()?.part(format_args!("segment {}", self.number)))
     }
 }
 
@@ -195,22 +183,22 @@ impl SegmentSource for SavedSegment {
         match self.known_rows(0) {
             Some(rows) => Ok(Some(rows)),
             // Loading the saved segment takes no more than counting its rows.
-            None if self.key().is_some_and(|key| self.saved.indexes().has(&key)) => Ok(None),
+            None if self.inputs().is_some_and(|inputs| self.saved.indexes().has(&inputs)) => Ok(None),
             None => self.source.count_rows(self.at),
         }
     }
 
     fn make(&self, _: usize) -> Result<RowSegment> {
-        let (indexes, cells, key) = (self.saved.indexes(), &self.saved.query.cells, self.key());
+        let (indexes, cells, inputs) = (self.saved.indexes(), &self.saved.query.cells, self.inputs());
         let most = self.most_rows(0);
         let decoded = |bytes: &[u8]| decode(bytes, cells, &self.store).filter(|segment| segment.rows() <= most);
-        if let Some(segment) = key.as_ref().and_then(|key| indexes.get(key, decoded)) {
+        if let Some(segment) = inputs.and_then(|inputs| indexes.get(&inputs, decoded)) {
             return Ok(segment);
         }
         let segment = self.source.make(self.at)?;
         indexes.note_merged(most);
-        if let (Some(key), Some(bytes)) = (key, encode(&segment, &self.store)?) {
-            indexes.put(&key, &bytes);
+        if let (Some(inputs), Some(bytes)) = (inputs, encode(&segment, &self.store)?) {
+            indexes.put(&inputs, &bytes);
         }
         Ok(segment)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
+use tilefs_threads as threads;
 
 use super::box_join::{BoxList, for_each_pair};
 use super::cells::{CellSlab, FragmentCells, TileCells};
@@ -161,6 +162,16 @@ impl Query {
         let Some((axis, range)) = self.plan.axes.get(dimension).zip(range) else { return Ok(None) };
         let range = axis.possible(&range);
         Ok(axis.position(&range.low).zip(axis.position(&range.high)))
+    }
+
+    /// Returns the most rows that there can be: the number of cells.
+    pub fn most_rows(&self) -> u64 {
+        self.cells.iter().fold(0, |sum, cells| sum.saturating_add(cells.count()))
+    }
+
+    /// Describes what determines how the map of the rows is cut into segments and parts, besides the rows.
+    pub fn cut(&self) -> String {
+        format!("{:?} {} {}", self.portions, threads::decoding(), self.budget().bytes())
     }
 
     /// Returns the budget of the caches.
