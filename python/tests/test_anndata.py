@@ -111,6 +111,53 @@ def test_everything_is_as_it_was_written(experiment, values):
     assert data.uns["words"].tolist() == ["w0", "w1", "w2"] and data.uns["inner"] == {"depth": 2.5, "colour": "red"}
 
 
+DOUBLED = 24
+
+
+@pytest.fixture(scope="module")
+def doubled(tmp_path_factory):
+    """An experiment whose ``uns`` has 24 collections within each other, each with two names for the next: 2^24 paths."""
+    root = tmp_path_factory.mktemp("doubled") / "experiment"
+    for folder in ("ms/RNA/X", "ms/RNA/uns" + "/n" * (DOUBLED - 1)):
+        (root / folder).mkdir(parents=True)
+    matrix(root / "ms/RNA", "X/data", np.ones((3, 2), dtype="f4"))
+    frame(root, "obs", {"obs_id": np.array(["a", "b", "c"], dtype=object)})
+    frame(root / "ms/RNA", "var", {"var_id": np.array(["d", "e"], dtype=object)})
+    folders = [root / ("ms/RNA/uns" + "/n" * depth) for depth in range(DOUBLED)]
+    for depth, folder in reversed(list(enumerate(folders))):
+        tiledb.group_create(str(folder))
+        with tiledb.Group(str(folder), "w") as stored:
+            stored.meta.update({"soma_object_type": "SOMACollection", "depth": depth})
+            for name in ("a", "b") if depth + 1 < DOUBLED else ():
+                stored.add("n", name=name, relative=True)
+    for folder in ("ms/RNA/X", "ms/RNA", "ms", "."):
+        group(root / folder)
+    return root
+
+
+def test_a_collection_with_many_names_is_read_once(doubled):
+    with pytest.warns(UserWarning, match="under another name"):
+        inner = tilefs.open(doubled).to_anndata("RNA").uns
+    for depth in range(DOUBLED):
+        assert inner["depth"] == depth and "b" not in inner
+        inner = inner.get("a")
+    from tilefs.fs import TilefsFileSystem
+
+    files = TilefsFileSystem(doubled)
+    described = json.loads(files.cat_file("zarr/zarr.json"))
+    collections = [path for path in described["consolidated_metadata"]["metadata"] if path.startswith("uns/") and path.endswith("/a")]
+    left_out = described["attributes"]["left_out"]
+    assert len(collections) == DOUBLED - 1 and len([name for name in left_out if name.endswith("/b")]) == DOUBLED - 1
+    found = [path for path, _, _ in files.walk("ms/RNA/uns") if path.rsplit("/", 1)[-1] in ("a", "b")]
+    assert len(found) == DOUBLED - 1
+    assert len(tilefs.walk(str(doubled))) < 2 * DOUBLED
+    import xarray
+
+    with pytest.warns(UserWarning, match="under another name"):
+        groups = xarray.open_groups(str(doubled / "ms/RNA/uns"), engine="tilefs")
+    assert len(groups) == DOUBLED
+
+
 QUERIES = [
     ("tissue == 'lung' and n > 500", None),
     (None, "length < 10 or gene == 'g20'"),

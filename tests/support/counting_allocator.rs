@@ -1,4 +1,5 @@
-//! An allocator for tests of memory: counts the bytes that the process holds, and the allocations of each thread.
+//! An allocator for tests of memory: counts the bytes that the process holds, and the allocations of each thread and
+//! their bytes.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,6 +10,7 @@ static HELD: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The system's memory, counted.
@@ -24,10 +26,16 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
+/// Returns how many bytes this thread has allocated, also those that it has returned since.
+pub fn allocated() -> u64 {
+    ALLOCATED.get()
+}
+
 fn count(size: usize) {
     HELD.fetch_add(size as i64, Ordering::Relaxed);
     // A thread that ends has no counter.
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
+    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + size as u64));
 }
 
 // SAFETY: every call is forwarded to the system's allocator unchanged. Counting allocates nothing.

@@ -49,19 +49,35 @@ pub struct Attribute {
 /// Returns the payload of the schema of a dense array with one dimension `x` (UINT64) of `cells` cells in tiles of
 /// `extent`.
 pub fn schema(cells: u64, extent: u64, attributes: impl ExactSizeIterator<Item = Attribute>) -> Vec<u8> {
+    schema_of(&["x"], cells, extent, attributes)
+}
+
+/// As [`schema`], with two such dimensions `y` and `x`.
+pub fn plane(cells: u64, extent: u64, attributes: impl ExactSizeIterator<Item = Attribute>) -> Vec<u8> {
+    schema_of(&["y", "x"], cells, extent, attributes)
+}
+
+fn schema_of(
+    dimensions: &[&str],
+    cells: u64,
+    extent: u64,
+    attributes: impl ExactSizeIterator<Item = Attribute>,
+) -> Vec<u8> {
     let mut bytes = 22u32.to_le_bytes().to_vec();
     bytes.extend([0, 0, 0, 0]);
     bytes.extend(10_000u64.to_le_bytes());
     (0..3).for_each(|_| bytes.extend(pipeline(None)));
-    bytes.extend(1u32.to_le_bytes());
-    bytes.extend(str32("x"));
-    bytes.push(UINT64);
-    bytes.extend(1u32.to_le_bytes());
-    bytes.extend(pipeline(None));
-    bytes.extend(16u64.to_le_bytes());
-    bytes.extend([0, cells - 1].map(u64::to_le_bytes).concat());
-    bytes.push(0);
-    bytes.extend(extent.to_le_bytes());
+    bytes.extend((dimensions.len() as u32).to_le_bytes());
+    for name in dimensions {
+        bytes.extend(str32(name));
+        bytes.push(UINT64);
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(pipeline(None));
+        bytes.extend(16u64.to_le_bytes());
+        bytes.extend([0, cells - 1].map(u64::to_le_bytes).concat());
+        bytes.push(0);
+        bytes.extend(extent.to_le_bytes());
+    }
     bytes.extend((attributes.len() as u32).to_le_bytes());
     let mut enumerations = Vec::new();
     for attribute in attributes {

@@ -12,7 +12,9 @@
 use std::cmp::Ordering;
 
 use serde_json::Value;
-use tilefs_format::text;
+use tilefs_format::xml::XmlReader;
+use tilefs_format::{json, text};
+use tilefs_threads::cancellation;
 
 use crate::column::Metadatum;
 
@@ -176,7 +178,7 @@ fn text_of(metadata: &[Metadatum], key: &str) -> Option<String> {
 }
 
 fn json_of(metadata: &[Metadatum], key: &str) -> Option<Value> {
-    serde_json::from_str(&text_of(metadata, key)?).ok()
+    json::parse(&text_of(metadata, key)?, cancellation::check).ok()
 }
 
 impl PyramidLevel {
@@ -196,10 +198,8 @@ impl PyramidLevel {
 impl Steps {
     /// Reads the group's own metadata; steps that these do not contain come from the OME-XML of the source image.
     fn of(description: &Value, original: &str) -> Self {
-        let document = roxmltree::Document::parse(original).ok();
-        let pixels = document
-            .as_ref()
-            .and_then(|document| document.descendants().find(|node| node.tag_name().name() == "Pixels"));
+        let pixels = XmlReader::new(original, cancellation::check).and_then(|mut reader| reader.find("Pixels"));
+        let pixels = pixels.ok().flatten();
         let step = |axis: char| {
             let (key, attribute, units) = match axis {
                 'T' => ("timeIncrement".to_owned(), "TimeIncrement".to_owned(), &TIMES[..]),
@@ -211,8 +211,9 @@ impl Steps {
                 (size, unit.unwrap_or(usual))
             });
             let original = || {
-                let size = pixels?.attribute(attribute.as_str())?.parse().ok()?;
-                Some((size, pixels?.attribute(format!("{attribute}Unit").as_str()).unwrap_or(usual)))
+                let pixels = pixels.as_ref()?;
+                let size = pixels.attribute(&attribute)?.parse().ok()?;
+                Some((size, pixels.attribute(&format!("{attribute}Unit")).unwrap_or(usual)))
             };
             let (size, unit) = own.or_else(original)?;
             let unit = unit.replace('\u{3BC}', "µ");

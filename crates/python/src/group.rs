@@ -63,6 +63,14 @@ impl PythonGroup {
         Ok(shown.collect())
     }
 
+    /// Returns the path of the group, the same for all names of it.
+    fn canonical(&self, py: Python<'_>) -> PyResult<String> {
+        call::run(py, || {
+            let group = self.here()?;
+            Ok(group.context().storage.canonical(group.path()).to_string())
+        })
+    }
+
     /// Opens a member by its number.
     fn open_member(&self, py: Python<'_>, number: usize) -> PyResult<Py<PyAny>> {
         let opened = call::run(py, || {

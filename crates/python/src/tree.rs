@@ -83,6 +83,16 @@ impl PythonTree {
         })
     }
 
+    /// Returns the path of the group whose members are in a folder, the same for all names of the group; `None` for other
+    /// folders and for files.
+    fn group(&self, py: Python<'_>, path: &str) -> PyResult<Option<String>> {
+        self.with(py, None, path, |node, _| {
+            let Node::Folder(folder) = node else { return Ok(None) };
+            folder.list()?;
+            Ok(folder.group().map(|group| group.to_string()))
+        })
+    }
+
     /// Reads the bytes of a file from `start` up to `end`, clipped to the file. Negative numbers count from its end.
     #[pyo3(signature = (path, start=None, end=None, cancellation=None))]
     fn read<'py>(

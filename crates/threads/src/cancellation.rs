@@ -8,7 +8,7 @@
 //! The token is thread-local and not an argument of every function between a request and its innermost loop: a function
 //! that forgot to pass it on would still compile, and could not be cancelled.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
     static CURRENT: RefCell<Option<Token>> = const { RefCell::new(None) };
+    static CHECKS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Identifies a request in all threads that work for it.
@@ -81,7 +82,13 @@ pub fn is_cancelled() -> bool {
 /// # Errors
 /// [`Error::Cancelled`] if the request that this thread works for was cancelled.
 pub fn check() -> Result<()> {
+    CHECKS.set(CHECKS.get().wrapping_add(1));
     if is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+}
+
+/// Returns how often this thread has called [`check`]. Tests take it for the number of steps of long work.
+pub fn checks() -> u64 {
+    CHECKS.get()
 }
 
 /// Waits until `condition` is notified, or for at most [`POLL_INTERVAL`] under a token. Call it in a loop that tests

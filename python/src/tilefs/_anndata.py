@@ -6,7 +6,8 @@ The values of a matrix are decoded into the memory of SciPy's compressed rows; t
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
+import warnings
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ._errors import Error, UsageError
 
@@ -274,14 +275,22 @@ def _raw(experiment: "Group", measured: "Group", obs: _Frame) -> Optional[Dict[s
     return {"X": _matrix(_array(matrices, name), obs, var), "var": var.frame, "varm": _elements(raw, "varm", var, None)}  # type: ignore[arg-type]
 
 
-def _unstructured(group: "Optional[Group]") -> Dict[str, Any]:
-    """Returns ``uns``: numbers, text, arrays and data frames by name, nested."""
+def _unstructured(group: "Optional[Group]", entered: Optional[Set[str]] = None) -> Dict[str, Any]:
+    """Returns ``uns``: numbers, text, arrays and data frames by name, nested. Names of collections may double at each level,
+    so a collection is under the first of its names only."""
     if group is None:
         return {}
+    entered = set() if entered is None else entered
+    entered.add(group._opened.canonical())
     found: Dict[str, Any] = {}
     for name in group:
         member = group[name]
-        found[name] = _unstructured(member) if not hasattr(member, "is_sparse") else _unstructured_array(member)  # type: ignore[arg-type]
+        if hasattr(member, "is_sparse"):
+            found[name] = _unstructured_array(member)  # type: ignore[arg-type]
+        elif member._opened.canonical() in entered:
+            warnings.warn(f"{group.uri}: {name!r} is left out of uns, because it is there under another name", stacklevel=2)
+        else:
+            found[name] = _unstructured(member, entered)  # type: ignore[arg-type]
     found.update({key: value for key, value in group.metadata.items() if not key.startswith("soma_")})
     return found
 

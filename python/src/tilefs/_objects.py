@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+import os
+from typing import Any, Callable, List, NamedTuple, Optional, Set, Tuple
 
 from . import _options, _subscripts, _tilefs
 from ._arrays import Array, open
@@ -95,8 +96,16 @@ def walk(uri: Any, visit: Optional[Visit] = None, order: str = "preorder", **opt
     found: List[Tuple[str, str]] = []
     # Folders to enter and, for "postorder", groups to name after what is in them.
     waiting: List[Tuple[str, Optional[str], bool]] = [(str(uri), None, False)]
+    # Links may lead to the same folder by many paths, and around in circles: each is entered once.
+    entered: Set[str] = set()
     while waiting:
         path, kind, is_entered = waiting.pop()
+        if kind != "array" and not is_entered:
+            local = path[len("file://") :] if path.startswith("file://") else path
+            place = local if "://" in local else os.path.realpath(local)
+            if place in entered:
+                continue
+            entered.add(place)
         if kind is not None and (kind == "array" or is_entered or order == "preorder"):
             found.append((path, kind))
         if kind == "array" or is_entered:

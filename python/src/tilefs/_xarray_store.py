@@ -14,9 +14,10 @@ import json
 import math
 import os
 import struct
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy
 from xarray import Variable
@@ -87,13 +88,19 @@ class GroupStore(AbstractDataStore):
         self._members = source.members(self._folder, self._metadata)
         self._is_root = not names
 
-    def groups(self) -> Iterator[Tuple[str, "GroupStore"]]:
-        """Returns this group and all groups in it by their paths, which begin with a slash."""
+    def groups(self, entered: Optional[Set[str]] = None) -> Iterator[Tuple[str, "GroupStore"]]:
+        """Returns this group and all groups in it by their paths, which begin with a slash. Names of groups may double at each
+        level, so a group is under the first of its names only."""
+        entered = set() if entered is None else entered
+        entered.update(path for path in [self._source.tree.group(self._folder)] if path is not None)
         yield "/", self
         for name, metadata in self._members.items():
             if metadata["node_type"] == "group":
+                if self._source.tree.group(f"{self._folder}/{name}") in entered:
+                    warnings.warn(f"the group {name!r} is left out, because it is there under another name", stacklevel=2)
+                    continue
                 own = GroupStore(self._source, f"{self._folder[len(_FOLDER):]}/{name}")
-                for path, store in own.groups():
+                for path, store in own.groups(entered):
                     yield f"/{name}{path.rstrip('/')}", store
 
     def get_variables(self) -> Dict[str, Variable]:

@@ -12,7 +12,7 @@ import concurrent.futures
 import datetime
 import errno
 import os
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NoReturn, Optional, Sequence, Set, Tuple
 
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
@@ -111,6 +111,40 @@ class TilefsFileSystem(AbstractFileSystem):
         if entries is None:
             return [self.info(path)]
         return [_info(_join(path, name), *outline) for name, outline in entries]
+
+    def walk(self, path: str, maxdepth: Optional[int] = None, topdown: bool = True, on_error: Any = "omit", **kwargs: Any) -> Iterator[Any]:
+        """Returns the folders and files below a path, as :func:`os.walk` does. Names of groups may double at each level, so a
+        group is entered under the first of its names only."""
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        yield from self._walk(self._strip_protocol(path), maxdepth, topdown, on_error, set(), **kwargs)
+
+    def _walk(
+        self, path: str, maxdepth: Optional[int], topdown: bool, on_error: Any, entered: Set[Tuple[Any, str]], **kwargs: Any
+    ) -> Iterator[Any]:
+        try:
+            tree, inner = self._at(path)
+            group = tree.group(inner)
+            if (tree, group) in entered:
+                return
+            # One level, as fsspec has it.
+            level, folders, files = next(super().walk(path, 1, True, "raise", **kwargs))
+        except OSError as error:
+            if on_error == "raise":
+                raise
+            if callable(on_error):
+                on_error(error)
+            return
+        if group is not None:
+            entered.add((tree, group))
+        if topdown:
+            yield level, folders, files
+        if maxdepth is None or maxdepth > 1:
+            for name in list(folders):
+                below = f"{path}/{name}" if path else name
+                yield from self._walk(below, maxdepth and maxdepth - 1, topdown, on_error, entered, **kwargs)
+        if not topdown:
+            yield level, folders, files
 
     def info(self, path: str, **kwargs: Any) -> Dict[str, Any]:
         """Returns the name, type, size and modification time of a file or folder."""

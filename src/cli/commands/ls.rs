@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::group::Visits;
 use tilefs_threads as threads;
 
 use crate::cli::failure::{Failure, complain};
@@ -55,6 +56,8 @@ struct TreeListing<'a> {
     command: &'a Ls,
     /// Whether the output is a terminal.
     is_for_people: bool,
+    /// The groups that were listed.
+    visits: Visits,
     has_errors: bool,
 }
 
@@ -64,7 +67,8 @@ impl Ls {
         let options = self.tree.options()?;
         threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
-        let mut listing = TreeListing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
+        let (is_for_people, visits) = (io::stdout().is_terminal(), Visits::new());
+        let mut listing = TreeListing { command: self, is_for_people, visits, has_errors: false };
         let shown = match array::find(&root, &self.path)? {
             Node::Folder(folder) => listing.folder(&folder, self.path.trim_matches('/')),
             file @ Node::File(_) => {
@@ -90,6 +94,11 @@ impl TreeListing<'_> {
             }
         };
         if self.command.recursive {
+            // A group may have many names, and groups in it, too.
+            if folder.group().is_some_and(|group| !self.visits.is_first_canonical(group)) {
+                complain(&format!("{path}: not listed again, the same group is above under another name"));
+                return Ok(());
+            }
             output::print(&format!("{}:\n", if path.is_empty() { ".".into() } else { printable::line(path) }))?;
         }
         let mut within = Vec::new();

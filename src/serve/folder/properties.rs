@@ -3,6 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use tilefs_format::error::Error;
+use tilefs_format::xml::{Element, XmlReader};
+use tilefs_threads::cancellation;
+
 use crate::serve::http::path::{append, escape_markup};
 
 const DAV: &str = "DAV:";
@@ -82,17 +86,28 @@ impl Asked {
             return Ok(Asked::All);
         }
         let text = std::str::from_utf8(body).map_err(|_| "the body is not UTF-8".to_owned())?;
-        let document = roxmltree::Document::parse(text.trim_start_matches('\u{FEFF}'))
-            .map_err(|error| format!("the body is not XML: {error}"))?;
-        let root = document.root_element();
-        if !root.has_tag_name((DAV, "propfind")) {
-            return Err("the body is not a propfind element".to_owned());
+        let asked = XmlReader::new(text, cancellation::check).and_then(Self::read);
+        asked.map_err(|error| format!("the body is not XML: {error}"))?
+    }
+
+    /// Reads the root element, which says what is asked for, or that it is something else.
+    fn read(mut reader: XmlReader<'_>) -> Result<Result<Self, String>, Error> {
+        let root = reader.root()?;
+        if (reader.namespace(&root), root.name()) != (Some(DAV), "propfind") {
+            return Ok(Err("the body is not a propfind element".to_owned()));
         }
-        let child = |name: &str| root.children().find(|child| child.has_tag_name((DAV, name)));
-        if let Some(named) = child("prop") {
-            return Ok(Asked::These(named_in(named)?));
+        let (mut named, mut asked) = (None, Asked::All);
+        while let Some(child) = reader.child(&root)? {
+            match child.name() {
+                "prop" if named.is_none() && reader.namespace(&child) == Some(DAV) => {
+                    named = Some(named_in(&mut reader, &child)?);
+                }
+                "propname" if reader.namespace(&child) == Some(DAV) => asked = Asked::Names,
+                _ => {}
+            }
         }
-        if child("propname").is_some() { Ok(Asked::Names) } else { Ok(Asked::All) }
+        reader.finish()?;
+        Ok(named.map_or(Ok(asked), |named| named.map(Asked::These)))
     }
 
     /// Returns the beginning of a reply. It declares each namespace once, however many properties and members follow.
@@ -151,37 +166,38 @@ impl Asked {
     }
 }
 
-/// Returns the properties that the children of an element name, each once.
-///
-/// # Errors
-/// If there are too many or their names are too long, in one line.
-fn named_in(element: roxmltree::Node<'_, '_>) -> Result<Vec<Named>, String> {
+/// Returns the properties that the children of an element name, each once; or that there are too many or their names are
+/// too long.
+fn named_in<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Result<Vec<Named>, String>, Error> {
     let (mut all, mut prefixes) = (Vec::<Named>::new(), HashMap::new());
-    for child in element.children().filter(|child| child.is_element()) {
-        let (namespace, name) = (child.tag_name().namespace().unwrap_or_default(), child.tag_name().name());
+    while let Some(child) = reader.child(element)? {
+        let name = child.name();
+        let Some(namespace) = reader.namespace(&child).map(str::to_owned) else {
+            return Ok(Err(format!("the prefix of {name} is not declared")));
+        };
         if name.len() > LONGEST_NAME {
-            return Err(format!("a name of more than {LONGEST_NAME} bytes"));
+            return Ok(Err(format!("a name of more than {LONGEST_NAME} bytes")));
         }
         let next = format!("n{}", prefixes.len());
-        let (prefix, is_new) = match namespace {
+        let (prefix, is_new) = match namespace.as_str() {
             "" => (None, false),
             DAV => (Some("D".to_owned()), false),
             _ => {
-                let is_new = !prefixes.contains_key(namespace);
-                (Some(prefixes.entry(namespace).or_insert(next).clone()), is_new)
+                let is_new = !prefixes.contains_key(&namespace);
+                (Some(prefixes.entry(namespace.clone()).or_insert(next).clone()), is_new)
             }
         };
         let known = KNOWN.iter().find(|(_, known)| namespace == DAV && name == *known).map(|(property, _)| *property);
         let element = prefix.as_ref().map_or_else(|| name.to_owned(), |prefix| format!("{prefix}:{name}"));
-        let declared = prefix.filter(|_| is_new).map(|prefix| (prefix, namespace.to_owned()));
+        let declared = prefix.filter(|_| is_new).map(|prefix| (prefix, namespace));
         if all.iter().all(|one| one.element != element) {
             all.push(Named { known, element, declared });
         }
         if all.len() > MOST_NAMED {
-            return Err(format!("more than {MOST_NAMED} properties"));
+            return Ok(Err(format!("more than {MOST_NAMED} properties")));
         }
     }
-    Ok(all)
+    Ok(Ok(all))
 }
 
 impl Resource {
@@ -214,21 +230,30 @@ mod tests {
         }
     }
 
+    /// Returns the properties of the groups with a status, and their values.
     fn texts(xml: &str, status: &str) -> Vec<(String, String)> {
-        let document = roxmltree::Document::parse(xml).unwrap();
-        let groups = document.descendants().filter(|node| node.has_tag_name((DAV, "propstat")));
-        let of_status = groups.filter(|group| {
-            let text =
-                group.children().find(|child| child.has_tag_name((DAV, "status"))).and_then(|child| child.text());
-            text.is_some_and(|text| text.contains(status))
-        });
-        let properties = of_status.flat_map(|group| group.first_element_child().unwrap().children());
-        properties
-            .map(|one| {
-                let name = one.tag_name();
-                (format!("{{{}}}{}", name.namespace().unwrap_or(""), name.name()), one.text().unwrap_or("").to_owned())
-            })
-            .collect()
+        let mut reader = XmlReader::new(xml, || Ok(())).unwrap();
+        let (root, mut all) = (reader.root().unwrap(), Vec::new());
+        while let Some(response) = reader.child(&root).unwrap() {
+            while let Some(group) = reader.child(&response).unwrap() {
+                let (mut found, mut is_of_status) = (Vec::new(), false);
+                while let Some(part) = reader.child(&group).unwrap() {
+                    match part.name() {
+                        "status" => is_of_status = reader.text(&part).unwrap().contains(status),
+                        "prop" => {
+                            while let Some(one) = reader.child(&part).unwrap() {
+                                let name = format!("{{{}}}{}", reader.namespace(&one).unwrap(), one.name());
+                                found.push((name, reader.text(&one).unwrap()));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                all.extend(found.into_iter().filter(|_| is_of_status));
+            }
+        }
+        reader.finish().unwrap();
+        all
     }
 
     fn response(body: &str, resource: &Resource) -> String {

@@ -2,9 +2,10 @@
 //!
 //! They are kept as GDAL wrote them, and written again as XML, in the form that its PAM files and virtual rasters share.
 
-use roxmltree::Node;
+use tilefs_format::error::Result;
+use tilefs_format::xml::{Element, XmlReader};
 
-use crate::xml::{attribute, escape, text};
+use crate::xml::escape;
 
 /// The rows and columns that are shown of a raster: the first of each, and the distance to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,27 +53,27 @@ pub enum DomainContent {
 }
 
 impl MetadataDomain {
-    /// Parses an element `Metadata` of the text `source`; `None` if the domain is empty.
-    pub(crate) fn parse(element: Node<'_, '_>, source: &str) -> Option<Self> {
-        let name = attribute(element, "domain").unwrap_or_default();
-        let content = match attribute(element, "format") {
-            Some(format) if format == "xml" || format == "json" => {
-                let (first, last) = (element.first_child()?, element.last_child()?);
-                DomainContent::Document { format, xml: source.get(first.range().start..last.range().end)?.to_owned() }
+    /// Parses an element `Metadata`; `None` if the domain is empty.
+    pub(crate) fn parse<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Option<Self>> {
+        let name = element.attribute("domain").unwrap_or_default().to_owned();
+        let format = element.attribute("format").filter(|format| ["xml", "json"].contains(format));
+        if let Some(format) = format {
+            let (_, xml) = reader.source(element)?;
+            let content = DomainContent::Document { format: format.to_owned(), xml: xml.to_owned() };
+            return Ok((!xml.is_empty()).then_some(MetadataDomain { name, content }));
+        }
+        let mut items = Vec::new();
+        while let Some(item) = reader.child(element)? {
+            if item.name() != "MDI" {
+                continue;
             }
-            _ => {
-                let items = element.children().filter(|item| item.has_tag_name("MDI"));
-                // Like GDAL's parser, this keeps blanks at the end.
-                let value = |item: Node<'_, '_>| {
-                    let parts: String = item.children().filter_map(|child| child.text()).collect();
-                    Some(parts.trim_start().to_owned()).filter(|value| !value.is_empty())
-                };
-                let items: Vec<_> = items.filter_map(|item| Some((attribute(item, "key")?, value(item)?))).collect();
-                DomainContent::Items(items)
+            // Like GDAL's parser, this keeps blanks at the end.
+            let value = reader.text(&item)?.trim_start().to_owned();
+            if let (Some(key), false) = (item.attribute("key"), value.is_empty()) {
+                items.push((key.to_owned(), value));
             }
-        };
-        let is_empty = matches!(&content, DomainContent::Items(items) if items.is_empty());
-        (!is_empty).then_some(MetadataDomain { name, content })
+        }
+        Ok((!items.is_empty()).then_some(MetadataDomain { name, content: DomainContent::Items(items) }))
     }
 
     /// Returns the items; none for a document.
@@ -165,20 +166,30 @@ struct ControlPoint {
 
 impl ControlPoints {
     /// Parses an element `GCPList`; `None` if it has no points.
-    pub(crate) fn parse(element: Node<'_, '_>) -> Option<Self> {
-        let attributes = |element: Node<'_, '_>| -> Vec<(String, String)> {
-            let all = element.attributes();
-            all.map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned())).collect()
+    pub(crate) fn parse<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Option<Self>> {
+        let attributes = |element: &Element<'_>| -> Vec<(String, String)> {
+            // What a prefix means is known only within the text.
+            let own = element.attributes().filter(|(name, _)| !name.contains(':'));
+            own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
         };
-        let number = |point: Node<'_, '_>, name: &str| attribute(point, name)?.trim().parse::<f64>().ok();
-        let points = element.children().filter(|point| point.has_tag_name("GCP")).filter_map(|point| {
-            let pixel = [number(point, "Pixel")?, number(point, "Line")?];
+        let mut points = Vec::new();
+        while let Some(point) = reader.child(element)? {
+            if point.name() != "GCP" {
+                continue;
+            }
+            let mut info = None;
+            while let Some(child) = reader.child(&point)? {
+                if child.name() == "Info" && info.is_none() {
+                    info = Some(reader.text(&child)?.trim().to_owned()).filter(|info| !info.is_empty());
+                }
+            }
+            let number = |name: &str| point.attribute(name)?.trim().parse::<f64>().ok();
+            let (Some(column), Some(row)) = (number("Pixel"), number("Line")) else { continue };
             let is_other = |(name, _): &(String, String)| !["pixel", "line"].contains(&&*name.to_lowercase());
-            let info = point.children().find(|child| child.has_tag_name("Info")).and_then(text);
-            Some(ControlPoint { pixel, others: attributes(point).into_iter().filter(is_other).collect(), info })
-        });
-        let points: Vec<ControlPoint> = points.collect();
-        (!points.is_empty()).then(|| ControlPoints { system: attributes(element), points })
+            let others = attributes(&point).into_iter().filter(is_other).collect();
+            points.push(ControlPoint { pixel: [column, row], others, info });
+        }
+        Ok((!points.is_empty()).then(|| ControlPoints { system: attributes(element), points }))
     }
 
     /// Returns the points for a window of the raster, in which the centres of pixels keep their position.
@@ -208,14 +219,24 @@ impl ControlPoints {
 
 #[cfg(test)]
 mod tests {
-    use roxmltree::Document;
-
     use super::*;
 
     const WINDOW: RasterWindow = RasterWindow { row: 10, row_step: 2, column: 4, column_step: 1 };
 
     fn domain(xml: &str) -> MetadataDomain {
-        MetadataDomain::parse(Document::parse(xml).unwrap().root_element(), xml).unwrap()
+        parsed_domain(xml).unwrap()
+    }
+
+    fn parsed_domain(xml: &str) -> Option<MetadataDomain> {
+        let mut reader = XmlReader::new(xml, || Ok(())).unwrap();
+        let root = reader.root().unwrap();
+        MetadataDomain::parse(&mut reader, &root).unwrap()
+    }
+
+    fn points(xml: &str) -> Option<ControlPoints> {
+        let mut reader = XmlReader::new(xml, || Ok(())).unwrap();
+        let root = reader.root().unwrap();
+        ControlPoints::parse(&mut reader, &root).unwrap()
     }
 
     #[test]
@@ -229,7 +250,7 @@ mod tests {
             assert_eq!(domain(xml).element(0), xml);
         }
         let empty = "<Metadata><MDI key=\"k\"/></Metadata>";
-        assert_eq!(MetadataDomain::parse(Document::parse(empty).unwrap().root_element(), empty), None);
+        assert_eq!(parsed_domain(empty), None);
     }
 
     #[test]
@@ -250,15 +271,14 @@ mod tests {
     #[test]
     fn control_points_keep_their_pixels() {
         let xml = "<GCPList Projection=\"a&amp;b\"><GCP Id=\"1\" Pixel=\"4.5\" Line=\"12.5\" X=\"1\" Y=\"2\" Z=\"0\"><Info>a&lt;</Info></GCP></GCPList>";
-        let document = Document::parse(xml).unwrap();
-        let points = ControlPoints::parse(document.root_element()).unwrap();
-        let written = points.element();
+        let found = points(xml).unwrap();
+        let written = found.element();
         assert!(
             written.contains("<GCPList Projection=\"a&amp;b\">")
                 && written.contains("Pixel=\"4.5\" Line=\"12.5\"><Info>a&lt;</Info>")
         );
-        let moved = points.within(WINDOW).element();
+        let moved = found.within(WINDOW).element();
         assert!(moved.contains("Id=\"1\" X=\"1\" Y=\"2\" Z=\"0\" Pixel=\"0.5\" Line=\"1.5\""), "{moved}");
-        assert_eq!(ControlPoints::parse(Document::parse("<GCPList/>").unwrap().root_element()), None);
+        assert_eq!(points("<GCPList/>"), None);
     }
 }

@@ -5,11 +5,13 @@
 //! limited by `serde_json`.
 
 use serde_json::Value;
+use tilefs_format::json;
+use tilefs_threads::cancellation;
 
 /// Returns the well-known text of a geographic, projected or compound system, or of the source of a bound one; `None`
 /// for others, and if a required element is missing.
 pub fn well_known_text(json: &str) -> Option<String> {
-    system(&serde_json::from_str(json).ok()?)
+    system(&json::parse(json, cancellation::check).ok()?)
 }
 
 fn system(json: &Value) -> Option<String> {

@@ -2,13 +2,13 @@
 
 /// An element of the text: `UNIT["metre", 1]` has the keyword `UNIT` and two values.
 #[derive(Debug, Clone, PartialEq)]
-struct WktElement<'a> {
-    keyword: &'a str,
-    values: Vec<WktValue<'a>>,
+pub(crate) struct WktElement<'a> {
+    pub keyword: &'a str,
+    pub values: Vec<WktValue<'a>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum WktValue<'a> {
+pub(crate) enum WktValue<'a> {
     Text(&'a str),
     /// A number, or a word like `NORTH`.
     Word(&'a str),
@@ -16,13 +16,13 @@ enum WktValue<'a> {
 }
 
 /// Radians in a degree.
-const DEGREE: f64 = 0.017_453_292_519_943_295;
+pub(crate) const DEGREE: f64 = 0.017_453_292_519_943_295;
 
 /// A name in the second version, and in the first.
-type UnitName = (&'static str, &'static str);
+pub(crate) type UnitName = (&'static str, &'static str);
 
 /// Methods of the second version (named as by the EPSG), each with its name in the first version and its parameters.
-const METHODS: [(&str, &str, &[UnitName]); 6] = [
+pub(crate) const METHODS: [(&str, &str, &[UnitName]); 6] = [
     ("Transverse Mercator", "Transverse_Mercator", &NATURAL_ORIGIN),
     ("Mercator (variant A)", "Mercator_1SP", &NATURAL_ORIGIN),
     (
@@ -64,7 +64,7 @@ const NATURAL_ORIGIN: [UnitName; 3] = [
 ];
 
 /// Parameters that every method has, under one of two names.
-const SHARED: [UnitName; 4] = [
+pub(crate) const SHARED: [UnitName; 4] = [
     ("False easting", "false_easting"),
     ("False northing", "false_northing"),
     ("Easting at false origin", "false_easting"),
@@ -73,6 +73,9 @@ const SHARED: [UnitName; 4] = [
 
 /// Maximum depth of nested elements; real systems have fewer than ten.
 const MAX_DEPTH: usize = 32;
+
+/// Maximum length of a text in bytes; real ones have a few thousand.
+const MAX_LENGTH: usize = 256 << 10;
 
 /// A coordinate system.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,6 +111,9 @@ pub struct Datum {
 impl<'a> CoordinateSystem<'a> {
     /// Parses the text; `None` if it is not a system of geographic or projected coordinates.
     pub fn parse(text: &'a str) -> Option<Self> {
+        if text.len() > MAX_LENGTH {
+            return None;
+        }
         let mut element = Parser { rest: text }.element(0)?;
         let mut is_alone = true;
         loop {
@@ -226,30 +232,40 @@ impl Projection<'_> {
 }
 
 impl<'a> WktElement<'a> {
-    fn is(&self, keywords: &[&str]) -> bool {
+    /// Parses a text that is one element.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        if text.len() > MAX_LENGTH {
+            return None;
+        }
+        let mut parser = Parser { rest: text };
+        let element = parser.element(0)?;
+        parser.rest.trim_end_matches('\0').trim().is_empty().then_some(element)
+    }
+
+    pub fn is(&self, keywords: &[&str]) -> bool {
         keywords.iter().any(|keyword| self.keyword.eq_ignore_ascii_case(keyword))
     }
 
-    fn children(&self) -> impl Iterator<Item = &WktElement<'a>> {
+    pub fn children(&self) -> impl Iterator<Item = &WktElement<'a>> {
         self.values.iter().filter_map(|value| match value {
             WktValue::Element(element) => Some(element),
             _ => None,
         })
     }
 
-    fn child(&self, keywords: &[&str]) -> Option<&WktElement<'a>> {
+    pub fn child(&self, keywords: &[&str]) -> Option<&WktElement<'a>> {
         self.children().find(|child| child.is(keywords))
     }
 
     /// Returns the first value, which is the name of most elements.
-    fn text(&self) -> Option<&'a str> {
+    pub fn text(&self) -> Option<&'a str> {
         match self.values.first()? {
             WktValue::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    fn number(&self, place: usize) -> Option<f64> {
+    pub fn number(&self, place: usize) -> Option<f64> {
         match self.values.get(place)? {
             WktValue::Word(word) => word.parse().ok().filter(|number: &f64| number.is_finite()),
             _ => None,

@@ -5,8 +5,8 @@
 use tilefs_format::datatype::Kind;
 
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::geo::bands::Band;
 use crate::geo::georeference::Georeference;
-use crate::geo::pam::Band;
 use crate::number;
 use crate::raster::{Interleave, Raster, Scene};
 
@@ -37,8 +37,8 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     if let Some(own) = scene.samples.filter(|&own| own < samples) {
         description += &format!("; the raster is the first {own} columns, as in the .vrt file");
     }
-    let numbers: Vec<Option<String>> = (0..bands).map(|band| scene.no_data(field, band)).collect();
-    if numbers.iter().any(|number| *number != numbers[0]) {
+    let first = scene.no_data(field, 0);
+    if !scene.have_no_data(field, bands, |number| number == first.as_deref()) {
         description += "; the bands mark missing values by different numbers, which the .vrt file has";
     }
     let can_end_early = bands == 1 || interleave != Interleave::Bands;
@@ -67,19 +67,19 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
 fn of_bands(scene: &Scene) -> String {
     let mut text = String::new();
     let mut list = |key: &str, values: Vec<String>| text += &format!("{key} = {{{}}}\n", values.join(", "));
-    if scene.bands.iter().any(|band| band.description.is_some()) {
+    if scene.bands.kinds().any(|band| band.description.is_some()) {
         let name = |(number, band): (usize, &Band)| match &band.description {
             // A comma would end a name.
             Some(name) => plain(name).replace(',', ";"),
             None => format!("Band {}", number + 1),
         };
-        list("band names", scene.bands.iter().enumerate().map(name).collect());
+        list("band names", scene.bands.each().enumerate().map(name).collect());
     }
-    if scene.bands.iter().any(|band| band.scale.is_some() || band.offset.is_some()) {
-        list("data gain values", scene.bands.iter().map(|band| band.scale.unwrap_or(1.0).to_string()).collect());
-        list("data offset values", scene.bands.iter().map(|band| band.offset.unwrap_or(0.0).to_string()).collect());
+    if scene.bands.kinds().any(|band| band.scale.is_some() || band.offset.is_some()) {
+        list("data gain values", scene.bands.each().map(|band| band.scale.unwrap_or(1.0).to_string()).collect());
+        list("data offset values", scene.bands.each().map(|band| band.offset.unwrap_or(0.0).to_string()).collect());
     }
-    let of_colour = |colour: &str| scene.bands.iter().position(|band| band.colour.as_deref() == Some(colour));
+    let of_colour = |colour: &str| scene.bands.each().position(|band| band.colour.as_deref() == Some(colour));
     if let [Some(red), Some(green), Some(blue)] = ["Red", "Green", "Blue"].map(of_colour) {
         list("default bands", [red, green, blue].iter().map(|band| (band + 1).to_string()).collect());
     }
@@ -198,7 +198,8 @@ mod tests {
         let mut bands = vec![band("a, b}", "Blue"), band("c", "Red"), band("d", "Green")];
         bands[1].scale = Some(0.1);
         bands[2].offset = Some(-5.0);
-        let scene = Scene { bands, lines: Some(2), samples: Some(3), band_axis: Some(2), ..Scene::default() };
+        let scene =
+            Scene { bands: bands.into(), lines: Some(2), samples: Some(3), band_axis: Some(2), ..Scene::default() };
         let column = column(Field::new("a", Datatype::UInt8), &[4, 5, 3]);
         let header = String::from_utf8(header(&column, &scene).unwrap()).unwrap();
         for line in [

@@ -8,10 +8,11 @@ pub(crate) mod pam_text;
 pub mod sidecar;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::column::{Field, FormatResult, Unrepresentable};
+use crate::geo::bands::{Band, Bands};
 use crate::geo::georeference::Georeference;
-use crate::geo::pam::Band;
 use crate::geo::pam_metadata::{ControlPoints, MetadataDomain};
 use crate::number;
 
@@ -83,24 +84,18 @@ pub struct Scene {
     pub lines: Option<u64>,
     /// Whether the two values of each cell are the parts of a complex number, and not two bands.
     pub is_complex: bool,
-    /// The description of each band; empty if there are none.
-    pub bands: Vec<Band>,
+    /// The description of each band; none if nothing is known of them.
+    pub bands: Bands,
     /// GDAL's metadata of the raster.
-    pub metadata: Vec<MetadataDomain>,
+    pub metadata: Arc<Vec<MetadataDomain>>,
     /// Pixels whose coordinates are known.
-    pub control_points: Option<ControlPoints>,
+    pub control_points: Option<Arc<ControlPoints>>,
 }
 
 impl Scene {
     /// Creates a scene of which only the axes are known.
     pub fn of_axes(names: &[String], lengths: &[u64]) -> Self {
         Scene { band_axis: band_axis(names, lengths), ..Scene::default() }
-    }
-
-    /// Returns a property that all bands share.
-    pub fn shared<T: PartialEq + Clone>(&self, of: impl Fn(&Band) -> Option<T>) -> Option<T> {
-        let first = of(self.bands.first()?)?;
-        self.bands.iter().all(|band| of(band).as_ref() == Some(&first)).then_some(first)
     }
 
     /// Returns the field with one value per cell if that is a complex number.
@@ -117,6 +112,27 @@ impl Scene {
         own.or_else(|| number::text(field.datatype, field.no_data.as_deref()?))
     }
 
+    /// Returns the number that marks missing values in all of this many bands; `None` if they differ, or have none.
+    pub fn common_no_data(&self, field: &Field, bands: u64) -> Option<String> {
+        let first = self.no_data(field, 0).filter(|_| bands > 0)?;
+        self.have_no_data(field, bands, |number| number == Some(&*first)).then_some(first)
+    }
+
+    /// Returns whether all of this many bands meet a condition on the number that marks missing values.
+    pub fn have_no_data(&self, field: &Field, bands: u64, is_met: impl Fn(Option<&str>) -> bool) -> bool {
+        let of_all = field.no_data.as_deref().and_then(|bytes| number::text(field.datatype, bytes));
+        let is_one = |band: &Band| is_met(band.no_data.as_deref().or(of_all.as_deref()));
+        let known = self.bands.count().min(bands);
+        let described = self.bands.described().take_while(|(number, _)| *number < bands);
+        let (mut count, mut are_met) = (0, true);
+        for (_, band) in described {
+            count += 1;
+            are_met &= is_one(band);
+        }
+        let common = (count < known).then(|| self.bands.common());
+        are_met && common.is_none_or(is_one) && (known == bands || is_met(of_all.as_deref()))
+    }
+
     /// Returns whether the coordinates of a pixel are those of its centre, and not of the area that it covers.
     pub fn has_points(&self) -> bool {
         MetadataDomain::default_item(&self.metadata, "AREA_OR_POINT")
@@ -125,7 +141,7 @@ impl Scene {
 
     /// Returns the description of a band, numbered from 0.
     pub fn band(&self, number: u64) -> Option<&Band> {
-        self.bands.get(usize::try_from(number).ok()?)
+        self.bands.get(number)
     }
 }
 

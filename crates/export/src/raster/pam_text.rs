@@ -2,8 +2,8 @@
 //! rasters share with it.
 
 use crate::column::Field;
+use crate::geo::bands::Band;
 use crate::geo::georeference::Georeference;
-use crate::geo::pam::Band;
 use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::Scene;
 use crate::xml::escape;

@@ -128,7 +128,7 @@ pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec
     if let Some(channels) = image.channels {
         sizes.insert(0, channels.to_string());
         let is_colour = |colours: &[&str]| {
-            let found = scene.bands.iter().map(|band| band.colour.as_deref());
+            let found = scene.bands.each().map(|band| band.colour.as_deref());
             found.eq(colours.iter().map(|&colour| Some(colour)))
         };
         kinds.insert(
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
     use crate::content::compose::Repeat;
-    use crate::geo::pam::Band;
+    use crate::geo::bands::Band;
     use std::sync::Arc;
 
     fn column(datatype: Datatype, shape: &[u64], values: u32) -> Column {
@@ -276,7 +276,7 @@ mod tests {
             categories: vec!["sea & land".into()],
             ..Band::default()
         };
-        let scene = Scene { samples: Some(3), lines: Some(2), bands: vec![band], ..Scene::default() };
+        let scene = Scene { samples: Some(3), lines: Some(2), bands: vec![band].into(), ..Scene::default() };
         let mut column = column(Datatype::Int16, &[4, 5], 1);
         column.field.no_data = Some(vec![255, 255]);
         let text = String::from_utf8(vrt(&column, &scene, "a").unwrap()).unwrap();

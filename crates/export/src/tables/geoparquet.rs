@@ -19,11 +19,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::text;
+use tilefs_format::{json, text};
+use tilefs_threads::cancellation;
 
 use super::boxes::{AroundCentres, SIDES, boxes, points};
 use crate::column::{Column, ColumnStatistics, Field, Metadatum};
 use crate::content::compose::Repeat;
+use crate::geo::projjson_of_wkt::projjson;
 use crate::parquet::StructColumn;
 
 /// The key in the metadata of a Parquet file.
@@ -152,9 +154,7 @@ fn primary(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
 
 /// Returns the metadata of columns of which one is a geometry; `facts` are about the primary one.
 fn described(columns: &[Column], of_array: &[Metadatum], primary: &str, facts: Value) -> String {
-    let system = value(of_array, SYSTEM).filter(|text| text.len() <= MAX_SYSTEM);
-    let system = system.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    let system = system.filter(|system| system.get("type").is_some_and(Value::is_string)).unwrap_or(Value::Null);
+    let system = value(of_array, SYSTEM).and_then(|text| system(&text)).unwrap_or(Value::Null);
     let column = |name: &String| {
         let mut column = json!({"encoding": "WKB", "geometry_types": [], "crs": system});
         if let (true, Some(column), Some(facts)) = (name == primary, column.as_object_mut(), facts.as_object()) {
@@ -164,6 +164,27 @@ fn described(columns: &[Column], of_array: &[Metadatum], primary: &str, facts: V
     };
     let columns: Map<String, Value> = geometries(columns, of_array).into_iter().map(column).collect();
     json!({"version": "1.1.0", "primary_column": primary, "columns": columns}).to_string()
+}
+
+/// Returns the PROJJSON of a coordinate system that is stored as such, or as well-known text.
+fn system(text: &str) -> Option<Value> {
+    let text = Some(text).filter(|text| text.len() <= MAX_SYSTEM)?;
+    let stored = json::parse::<Value>(text, cancellation::check).ok();
+    let stored = stored.filter(|system| system.get("type").is_some_and(Value::is_string));
+    stored.or_else(|| projjson(text))
+}
+
+/// Returns a sentence if the geometries of an array have a coordinate system that GeoParquet cannot hold.
+pub fn unusable_system(of_array: &[Metadatum]) -> Option<String> {
+    let has_geometries =
+        value(of_array, GEOMETRY).is_some() || value(of_array, "dataset_type").as_deref() == Some("geometry");
+    let text = value(of_array, SYSTEM).filter(|text| has_geometries && !text.trim().is_empty())?;
+    system(&text).is_none().then(|| {
+        format!(
+            "the coordinate system of the geometries (metadata key {SYSTEM}) is not PROJJSON, nor well-known text that can be \
+             expressed in it; GeoParquet files say that it is unknown"
+        )
+    })
 }
 
 /// The relation of the geometries to the dimensions of their array.
@@ -280,7 +301,7 @@ fn is_of_gdal(of_array: &[Metadatum], known: &KnownRows) -> bool {
 
 /// Returns the names of the axes of the space of an object of TileDB-SOMA.
 fn axes_of_soma(of_array: &[Metadatum]) -> Option<Vec<String>> {
-    let space: Value = serde_json::from_str(&value(of_array, "soma_coordinate_space")?).ok()?;
+    let space: Value = json::parse(&value(of_array, "soma_coordinate_space")?, cancellation::check).ok()?;
     space.as_array()?.iter().map(|axis| Some(axis.get("name")?.as_str()?.to_owned())).collect()
 }
 

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::text;
+use tilefs_format::{json, text};
+use tilefs_threads::cancellation;
 
 use crate::column::{Column, Field, Metadatum};
 
@@ -38,7 +39,7 @@ impl PandasFrame {
         let types = |key: &str| -> BTreeMap<String, String> {
             let object = metadata.iter().find(|metadatum| metadatum.key == key).and_then(|metadatum| {
                 let text = text::decode(metadatum.datatype, &metadatum.value)?;
-                serde_json::from_str::<Map<String, Value>>(&text).ok()
+                json::parse::<Map<String, Value>>(&text, cancellation::check).ok()
             });
             let named = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
             object.unwrap_or_default().into_iter().filter_map(named).collect()

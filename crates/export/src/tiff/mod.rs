@@ -40,7 +40,7 @@ use tilefs_format::datatype::Datatype;
 use crate::column::boxes::SpacedBoxes;
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::content::Content;
-use crate::geo::pam::Band;
+use crate::geo::bands::Band;
 use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::pam_text::pam_file;
 use crate::raster::{Interleave, Raster, Scene, line_and_sample_axes};
@@ -88,7 +88,7 @@ pub fn tiff(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, store: OverviewStore) -
     let image: (PageProperties, Arc<dyn Content>) =
         (page.clone(), Arc::new(TileBytes::new(cells.clone(), page.layout.clone())));
     let levels: Vec<(PageProperties, Arc<dyn Content>)> = [image].into_iter().chain(overviews).collect();
-    let no_data = common_no_data(field, scene, page.bands.into());
+    let no_data = scene.common_no_data(field, page.bands.into());
     let directory = |level: usize, start: u64| {
         let page = &levels[level].0;
         let mut directory = page.directory(0..page.layout.count(), start);
@@ -143,7 +143,7 @@ fn page(cells: &Arc<dyn SpacedBoxes>, scene: &Scene, axes: &ImageAxes) -> Format
     let bands = u16::try_from(raster.bands).ok().filter(|&bands| bands > 0).ok_or_else(too_large)?;
     check_size([raster.samples, raster.lines])?;
     let is_contiguous = raster.interleave == Interleave::Pixels;
-    let is_picture = are_colours(scene) || is_contiguous && scene.bands.iter().all(|band| band.colour.is_none());
+    let is_picture = are_colours(scene) || is_contiguous && scene.bands.kinds().all(|band| band.colour.is_none());
     let photometric = match palette(field, scene) {
         Some(colours) if bands == 1 => Photometric::Palette(colours),
         _ if field.datatype == Datatype::UInt8 && (3..=4).contains(&bands) && is_picture => Photometric::Rgb,
@@ -167,19 +167,13 @@ pub fn pam_beside(field: &Field, shape: &[u64], scene: &Scene) -> FormatResult<O
         let has_lists = !band.categories.is_empty() || !band.statistics.is_empty() || band.attribute_table.is_some();
         has_opacity || has_lists || !band.metadata.iter().all(MetadataDomain::has_tag_form)
     };
-    let has_no_data = (0..bands).any(|band| scene.no_data(field, band).is_some());
-    let is_needed = has_no_data && common_no_data(field, scene, bands).is_none()
+    let has_no_data = !scene.have_no_data(field, bands, |number| number.is_none());
+    let is_needed = has_no_data && scene.common_no_data(field, bands).is_none()
         || scene.control_points.is_some()
         || !scene.metadata.iter().all(MetadataDomain::has_tag_form)
         || scene.place.as_ref().is_some_and(|place| !geo::holds(place))
-        || scene.bands.iter().any(is_beyond_tags);
+        || scene.bands.kinds().any(is_beyond_tags);
     Ok(is_needed.then(|| pam_file(field, scene, bands)))
-}
-
-/// Returns the number that marks missing values in all bands, as the tag of a TIFF has it; `None` if they differ.
-fn common_no_data(field: &Field, scene: &Scene, bands: u64) -> Option<String> {
-    let first = scene.no_data(field, 0)?;
-    (1..bands).all(|band| scene.no_data(field, band).as_deref() == Some(&*first)).then_some(first)
 }
 
 /// Returns the role of each axis of an array of rank `rank` in its image.
@@ -192,7 +186,7 @@ fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Im
 }
 
 fn are_colours(scene: &Scene) -> bool {
-    let colours = scene.bands.iter().take(3).map(|band| band.colour.as_deref());
+    let colours = scene.bands.each().take(3).map(|band| band.colour.as_deref());
     colours.eq(["Red", "Green", "Blue"].map(Some))
 }
 
@@ -203,7 +197,7 @@ fn palette(field: &Field, scene: &Scene) -> Option<Vec<u16>> {
         Datatype::UInt16 => 1 << 16,
         _ => return None,
     };
-    let [Band { palette, .. }] = &scene.bands[..] else { return None };
+    let palette = &scene.bands.get(0).filter(|_| scene.bands.count() == 1)?.palette;
     let part = |value: usize, part: usize| {
         let part = palette.get(value).map_or(0, |colour| colour[part].clamp(0, 255));
         // From 8 bits to 16.
@@ -248,7 +242,7 @@ fn gdal_items(scene: &Scene, bands: u16) -> Option<String> {
         let described: String = properties.into_iter().filter_map(item).collect();
         described + &of_domains(&band.metadata, &format!(" sample=\"{number}\""))
     };
-    let of_bands = scene.bands.iter().take(bands.into()).enumerate().map(items);
+    let of_bands = scene.bands.each().take(bands.into()).enumerate().map(items);
     let text: String = [of_domains(&scene.metadata, "")].into_iter().chain(of_bands).collect();
     (!text.is_empty()).then(|| format!("<GDALMetadata>\n{text}</GDALMetadata>\n"))
 }

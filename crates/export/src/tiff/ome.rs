@@ -101,6 +101,8 @@ impl OmeImage<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::xml::XmlReader;
+
     use super::*;
 
     fn image<'a>(order: &str, samples: u64, channels: &'a [Channel], steps: &'a Steps) -> OmeImage<'a> {
@@ -131,8 +133,9 @@ mod tests {
     fn the_text_is_xml_with_names_and_colours() {
         let named = Channel { name: Some("\"µ\" & \u{1}".to_owned()), colour: Some([255, 0, 0, 255]), limits: None };
         let text = image("CT", 1, &[named], &Steps::default()).xml();
-        let document = roxmltree::Document::parse(&text).unwrap();
-        let found = |name: &str| document.descendants().find(|node| node.tag_name().name() == name).unwrap();
+        let found = |name: &str| XmlReader::new(&text, || Ok(())).unwrap().find(name).unwrap().unwrap();
+        let mut all = XmlReader::new(&text, || Ok(())).unwrap();
+        all.root().and_then(|_| all.finish()).unwrap();
         assert_eq!(found("Image").attribute("Name"), Some("a <b>"));
         assert_eq!(found("Channel").attribute("Name"), Some("\"µ\" &  "));
         assert_eq!(found("Channel").attribute("Color"), Some("-16776961"));

@@ -17,8 +17,8 @@ use super::{END_PADDING, OverviewStore, check, ome_tiff, tiff};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field};
 use crate::content::Content;
+use crate::geo::bands::Band;
 use crate::geo::georeference::Georeference;
-use crate::geo::pam::Band;
 use crate::pyramid::{Pyramid, PyramidLevel, Steps};
 use crate::raster::Scene;
 use crate::testing::{assert_random_access, read_all};
@@ -259,7 +259,7 @@ fn palette_is_a_colour_map() {
         let field = Field::new("a", datatype);
         let cells = Counted::new(field, &[3, 5], &[3, 5]);
         let band = Band { colour: Some("Palette".to_owned()), palette, ..Band::default() };
-        tags(&read_all(&*image(&cells, &Scene { bands: vec![band], ..Scene::default() }, unsaved())))
+        tags(&read_all(&*image(&cells, &Scene { bands: vec![band].into(), ..Scene::default() }, unsaved())))
     };
     let colours = vec![[1, 2, 3, 255], [-7, 300, 255, 0]];
     let found = of(Datatype::UInt8, colours.clone());

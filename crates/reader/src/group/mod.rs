@@ -2,6 +2,7 @@
 
 pub mod changes;
 mod places;
+mod visits;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use crate::array::{Context, Metadata, SingleFlight, TimeWindow, kind_of_entries,
 use places::MemberPlaces;
 
 pub use places::MemberPlace;
+pub use visits::Visits;
 
 /// A deeper nesting of groups is taken for an endless loop.
 const MAX_DEPTH: usize = 100;

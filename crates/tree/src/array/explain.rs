@@ -166,7 +166,8 @@ impl Explanations {
     fn description(&self) -> (Description<'_>, bool) {
         let array = self.fields.subarray.array();
         let schema = array.schema();
-        let mut findings = Problems { warnings: array.folder().directory().remarks(), last: true };
+        let warnings = array.folder().directory().remarks();
+        let mut findings = Problems { warnings, known: HashSet::new(), last: true };
         let future = findings.known(array.future_commits().map(Some)).unwrap_or_default();
         findings.warnings.extend(time::future_commits(&future));
         undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
@@ -181,6 +182,9 @@ impl Explanations {
                 Vec::new()
             }
         };
+        if let Ok(told) = self.fields.told() {
+            findings.warnings.extend(told.remarks.iter().cloned());
+        }
         let cells = self.cells(&mut findings);
         let written = findings.known(self.written()).map(|(description, lasts)| {
             findings.last &= lasts;
@@ -238,6 +242,8 @@ fn enumerations_of(array: &OpenedArray, findings: &mut Problems) -> Vec<Arc<Labe
 /// Problems found while describing an array, to be shown in the texts.
 struct Problems {
     warnings: Vec<String>,
+    /// Those about errors.
+    known: HashSet<String>,
     /// Whether the next attempt would give the same result.
     last: bool,
 }
@@ -246,7 +252,7 @@ impl Problems {
     fn warn(&mut self, error: &Error) {
         self.last &= !error.is_transient();
         let warning = error.to_string();
-        if !self.warnings.contains(&warning) {
+        if self.known.insert(warning.clone()) {
             self.warnings.push(warning);
         }
     }

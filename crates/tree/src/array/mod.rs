@@ -220,7 +220,7 @@ fn dense_folder(
     let (selection, covers) = dense.default_selection(options.extent)?;
     let subarray = Arc::new(DenseSubarray::new(dense.clone(), selection));
     let shown = domains::shown_of_array(dense.array(), &options.shown);
-    let whole = FieldFolder { subarray, names, modified, shown, form };
+    let whole = FieldFolder { subarray, names, modified, shown, form, told: Arc::default() };
     let of_box = options.clone();
     let nonempty = Arc::new(NonEmptyFolder::new(dense, whole.clone(), move |fields, covers| {
         tree_of(fields, covers, &of_box, FieldFolderKind::Variant(NONEMPTY), None)
@@ -240,7 +240,8 @@ fn sparse_folder(
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
         let (names, form) = (names.clone(), form.clone());
-        let fields = FieldFolder { subarray, names, modified, shown: options.shown.clone(), form };
+        let (shown, told) = (options.shown.clone(), Arc::default());
+        let fields = FieldFolder { subarray, names, modified, shown, form, told };
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;

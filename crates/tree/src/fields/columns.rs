@@ -69,7 +69,7 @@ pub fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
         dimensions,
         auxiliary,
         attributes: fields.attributes().map(field_column).collect::<Result<_>>()?,
-        metadata: rasters.notes.of_array.clone(),
+        metadata: rasters.told.notes.of_array.clone(),
         georeference: rasters.georeference_of_all()?,
     })
 }

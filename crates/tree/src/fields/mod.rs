@@ -11,6 +11,7 @@ pub(crate) mod notes;
 pub mod rasters;
 pub(crate) mod row_labels;
 pub(crate) mod table_notes;
+pub mod told;
 pub(crate) mod whole_units;
 pub mod xattrs;
 
@@ -23,10 +24,11 @@ use tilefs_export::column::extension::of_datatype;
 use tilefs_export::{Content, Field};
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, CellValNum};
-use tilefs_reader::array::Context;
+use tilefs_reader::array::{Context, SingleFlight};
 
 use crate::cells::{FieldId, Subarray, describe_field};
 use crate::fields::array_form::ArrayForm;
+use crate::fields::told::Told;
 use crate::node::lazy::LazyFile;
 use crate::node::listing::{Listing, Sizing};
 use crate::node::names::{FileNames, OF_ARRAYS};
@@ -115,6 +117,8 @@ pub struct FieldFolder {
     /// Optional views that are listed.
     pub shown: ShownViews,
     pub form: ArrayForm,
+    /// What the metadata of the array tell, once read: the same for all parts of it.
+    pub told: Arc<SingleFlight<Told>>,
 }
 
 impl FieldFolder {
@@ -131,6 +135,14 @@ impl FieldFolder {
     pub fn file(&self, make: impl Fn(&Self) -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> LazyFile {
         let this = self.clone();
         LazyFile::new(self.modified, move || make(&this))
+    }
+
+    /// Returns what the metadata of the array tell, which is read once.
+    ///
+    /// # Errors
+    /// As for [`Told::of`].
+    pub fn told(&self) -> Result<&Told> {
+        self.told.get_or_retry(|| Told::of(self))
     }
 
     /// Returns the attributes in the order of the schema.

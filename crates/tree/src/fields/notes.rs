@@ -7,7 +7,7 @@
 //!   only attribute of an array.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use tilefs_export::Metadatum;
 
@@ -37,21 +37,23 @@ const OF_VARIABLES: [&str; 10] = [
     "flag_meanings",
 ];
 
+/// Maximum length of a unit in bytes that applies to all attributes, each of which gets a copy.
+const LONGEST_UNIT: usize = 1024;
+
 /// The metadata of an array, assigned to the fields they describe.
 pub struct Notes {
-    of_fields: Vec<(FieldId, Metadatum)>,
-    /// With the name of the label they describe.
-    of_labels: Vec<(String, Metadatum)>,
+    of_fields: HashMap<FieldId, Vec<Metadatum>>,
+    /// By the name of the label they describe.
+    of_labels: HashMap<String, Vec<Metadatum>>,
     /// The metadata of the array as a whole.
     pub of_array: Vec<Metadatum>,
 }
 
 impl Notes {
     pub fn of(fields: &FieldFolder, metadata: Vec<Metadatum>) -> Self {
-        let mut notes = Notes { of_fields: Vec::new(), of_labels: Vec::new(), of_array: Vec::new() };
+        let mut notes = Notes { of_fields: HashMap::new(), of_labels: HashMap::new(), of_array: Vec::new() };
         let attributes: Vec<FieldId> = fields.attributes().collect();
-        let dimensions: Vec<FieldId> = fields.dimensions().collect();
-        let labels: Vec<&str> = fields.schema().labels.iter().map(|label| label.name.as_str()).collect();
+        let owner = Owners::of(fields);
         // Metadata that apply to a field without naming it; named ones with the same key take precedence.
         let mut general: Vec<(FieldId, Metadatum)> = Vec::new();
         let is_taken: HashSet<String> = metadata.iter().map(|metadatum| metadatum.key.clone()).collect();
@@ -59,16 +61,17 @@ impl Notes {
             if let Some(key) = metadatum.key.strip_prefix(NUMPY).filter(|key| !is_taken.contains(*key)) {
                 metadatum.key = key.to_owned();
             }
-            let found = owner(OF_ATTRIBUTES, &metadatum.key, &attributes, |id| fields.user_name(id))
-                .or_else(|| owner(OF_DIMENSIONS, &metadatum.key, &dimensions, |id| fields.user_name(id)));
-            let of_label =
-                owner(OF_DIMENSIONS, &metadatum.key, &labels, |name| name.into()).filter(|_| found.is_none());
+            let found = owner.field(&metadatum.key);
+            let of_label = owner.label(&metadatum.key).filter(|_| found.is_none());
             if let Some((label, key)) = of_label {
-                notes.of_labels.push((label.to_owned(), Metadatum { key: key.to_owned(), ..metadatum }));
+                let all = notes.of_labels.entry(label.to_owned()).or_default();
+                all.push(Metadatum { key: key.to_owned(), ..metadatum });
                 continue;
             }
-            match (found, unit_of(&metadatum)) {
-                (Some((id, key)), _) => notes.of_fields.push((id, Metadatum { key: key.to_owned(), ..metadatum })),
+            match (found, unit_of(&metadatum).filter(|unit| unit.value.len() <= LONGEST_UNIT)) {
+                (Some((id, key)), _) => {
+                    notes.of_fields.entry(id).or_default().push(Metadatum { key: key.to_owned(), ..metadatum });
+                }
                 (None, Some(unit)) => general.extend(attributes.iter().map(|&id| (id, unit.clone()))),
                 (None, None) => match attributes[..] {
                     // Takes precedence over the unit of the array.
@@ -78,8 +81,10 @@ impl Notes {
             }
         }
         for (id, metadatum) in general {
-            if notes.of_fields.iter().all(|(owner, own)| *owner != id || own.key != metadatum.key) {
-                notes.of_fields.push((id, metadatum));
+            let own = notes.of_fields.entry(id).or_default();
+            // At most as many are general as there are keys in OF_VARIABLES.
+            if own.iter().all(|own| own.key != metadatum.key) {
+                own.push(metadatum);
             }
         }
         notes
@@ -87,14 +92,12 @@ impl Notes {
 
     /// Returns the metadata of one field, without the prefix.
     pub fn of_field(&self, id: FieldId) -> Vec<Metadatum> {
-        let own = self.of_fields.iter().filter(|(owner, _)| *owner == id);
-        own.map(|(_, metadatum)| metadatum.clone()).collect()
+        self.of_fields.get(&id).cloned().unwrap_or_default()
     }
 
     /// Returns the metadata of one label, without the prefix.
     pub fn of_label(&self, name: &str) -> Vec<Metadatum> {
-        let own = self.of_labels.iter().filter(|(owner, _)| owner == name);
-        own.map(|(_, metadatum)| metadatum.clone()).collect()
+        self.of_labels.get(name).cloned().unwrap_or_default()
     }
 }
 
@@ -104,39 +107,111 @@ pub fn unit_of(metadatum: &Metadatum) -> Option<Metadatum> {
     is_text.then(|| Metadatum { key: "units".to_owned(), ..metadatum.clone() })
 }
 
-/// Returns the field that a key names and the rest of the key. Names may contain dots: the longest match wins.
-fn owner<'a, 'b, T: Copy>(
-    prefix: &str,
-    key: &'a str,
-    ids: &[T],
-    name: impl Fn(T) -> Cow<'b, str>,
-) -> Option<(T, &'a str)> {
-    let rest = key.strip_prefix(prefix)?;
-    let fits = |id: &T| {
-        let key = rest.strip_prefix(&*name(*id))?.strip_prefix('.')?;
-        (!key.is_empty()).then_some((*id, key))
-    };
-    ids.iter().filter_map(fits).min_by_key(|(_, key)| key.len())
+/// The names of an array's fields and labels, by which keys begin.
+struct Owners<'a> {
+    attributes: NameTree<'a, FieldId>,
+    dimensions: NameTree<'a, FieldId>,
+    labels: NameTree<'a, &'a str>,
+}
+
+impl<'a> Owners<'a> {
+    fn of(fields: &'a FieldFolder) -> Self {
+        let named = |id: FieldId| (fields.user_name(id), id);
+        let labels = fields.schema().labels.iter().map(|label| (label.name.as_str().into(), label.name.as_str()));
+        Owners {
+            attributes: fields.attributes().map(named).collect(),
+            dimensions: fields.dimensions().map(named).collect(),
+            labels: labels.collect(),
+        }
+    }
+
+    /// Returns the field that a key names, and the rest of the key.
+    fn field<'k>(&self, key: &'k str) -> Option<(FieldId, &'k str)> {
+        let attribute = key.strip_prefix(OF_ATTRIBUTES).and_then(|rest| self.attributes.longest(rest));
+        attribute.or_else(|| self.dimensions.longest(key.strip_prefix(OF_DIMENSIONS)?))
+    }
+
+    /// Returns the label that a key names, and the rest of the key.
+    fn label<'k>(&self, key: &'k str) -> Option<(&'a str, &'k str)> {
+        self.labels.longest(key.strip_prefix(OF_DIMENSIONS)?)
+    }
+}
+
+/// Names, which may contain dots, as a tree of their parts between dots: a key is compared with all names at once.
+struct NameTree<'a, T> {
+    /// The node of a part below another node; the root is 0.
+    below: HashMap<(usize, Cow<'a, str>), usize>,
+    /// The first owner whose name ends at a node.
+    owners: Vec<Option<T>>,
+}
+
+impl<'a, T: Copy> FromIterator<(Cow<'a, str>, T)> for NameTree<'a, T> {
+    fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, T)>>(names: I) -> Self {
+        let mut tree = NameTree { below: HashMap::new(), owners: vec![None] };
+        for (name, owner) in names {
+            let mut node = 0;
+            for part in name.split('.') {
+                let next = tree.owners.len();
+                node = *tree.below.entry((node, part.to_owned().into())).or_insert(next);
+                if node == next {
+                    tree.owners.push(None);
+                }
+            }
+            if let Some(first) = tree.owners.get_mut(node) {
+                first.get_or_insert(owner);
+            }
+        }
+        tree
+    }
+}
+
+impl<T: Copy> NameTree<'_, T> {
+    /// Returns the owner of the longest name that is followed by a dot and the rest of a key, and that rest.
+    fn longest<'k>(&self, key: &'k str) -> Option<(T, &'k str)> {
+        let (mut node, mut rest, mut longest) = (0, key, None);
+        while let Some((part, after)) = rest.split_once('.') {
+            let Some(&next) = self.below.get(&(node, Cow::Borrowed(part))) else { break };
+            if let Some(Some(owner)) = self.owners.get(next).filter(|_| !after.is_empty()) {
+                longest = Some((*owner, after));
+            }
+            (node, rest) = (next, after);
+        }
+        longest
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn the_longest_name_that_fits_owns_a_key() {
-        let names = ["a", "a.b", ""];
-        let ids: Vec<FieldId> = (0..names.len()).map(FieldId::Attribute).collect();
-        let name = |id: FieldId| match id {
-            FieldId::Attribute(number) | FieldId::Dimension(number) => names[number].into(),
+    /// Returns the owner as a search through all names finds it.
+    fn searched<'k>(names: &[String], key: &'k str) -> Option<(usize, &'k str)> {
+        let fits = |(number, name): (usize, &String)| {
+            let rest = key.strip_prefix(name.as_str())?.strip_prefix('.')?;
+            (!rest.is_empty()).then_some((number, rest))
         };
-        let found = |key| owner(OF_ATTRIBUTES, key, &ids, name);
-        assert_eq!(found("__tiledb_attr.a.units"), Some((ids[0], "units")));
-        assert_eq!(found("__tiledb_attr.a.b.units"), Some((ids[1], "units")));
-        assert_eq!(found("__tiledb_attr.a.b"), Some((ids[0], "b")));
-        assert_eq!(found("__tiledb_attr..units"), Some((ids[2], "units")));
-        assert_eq!(found("__tiledb_attr.c.units"), None);
-        assert_eq!(found("__tiledb_attr.a."), None);
-        assert_eq!(found("__tiledb_dim.a.units"), None);
+        names.iter().enumerate().filter_map(fits).min_by_key(|(_, rest)| rest.len())
+    }
+
+    proptest! {
+        #[test]
+        fn the_longest_name_that_fits_owns_a_key(names in prop::collection::vec("[a.]{0,4}", 0..6), key in "[a.]{0,9}") {
+            let tree: NameTree<'_, usize> = names.iter().enumerate().map(|(number, name)| (name.into(), number)).collect();
+            prop_assert_eq!(tree.longest(&key), searched(&names, &key));
+        }
+    }
+
+    #[test]
+    fn names_may_be_empty_or_contain_dots() {
+        let names = ["a", "a.b", ""];
+        let tree: NameTree<'_, usize> = (0..).zip(names).map(|(number, name)| (name.into(), number)).collect();
+        assert_eq!(tree.longest("a.units"), Some((0, "units")));
+        assert_eq!(tree.longest("a.b.units"), Some((1, "units")));
+        assert_eq!(tree.longest("a.b"), Some((0, "b")));
+        assert_eq!(tree.longest(".units"), Some((2, "units")));
+        assert_eq!(tree.longest("c.units"), None);
+        assert_eq!(tree.longest("a."), None);
     }
 }

@@ -1,40 +1,25 @@
 //! Dense attributes as rasters: what the metadata of an array tell of them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use tilefs_export::geo::bands::{Band, Bands};
 use tilefs_export::geo::georeference::{Georeference, GeoreferencedAxes};
-use tilefs_export::geo::pam::{Band, Pam};
-use tilefs_export::geo::pam_metadata::{MetadataDomain, RasterWindow};
-use tilefs_export::geo::projjson;
+use tilefs_export::geo::pam::AttributePam;
+use tilefs_export::geo::pam_metadata::{ControlPoints, MetadataDomain, RasterWindow};
 use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
 use tilefs_export::{Field, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::text;
+use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::AxisRange;
-use tilefs_reader::array::{MetadataItem, OpenedArray};
 use tilefs_select::Addressing;
-use tilefs_storage::StoreKey;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::coordinates::{Coordinates, LabelCoordinates};
 use crate::fields::enums;
-use crate::fields::meta;
 use crate::fields::missing;
-use crate::fields::notes::Notes;
-
-/// The metadata key under which GDAL describes a raster.
-const GDAL_METADATA: &str = "_gdal";
-
-/// The metadata key under which GDAL's multidimensional driver stores the coordinate system of an array.
-const GDAL_SYSTEM: &str = "_CRS";
-
-/// The suffix of the file in an array's folder in which GDAL described a raster before TileDB had metadata.
-const GDAL_FILE: &str = ".tdb.aux.xml";
-
-/// Maximum size in bytes of GDAL's description of a raster.
-const MAX_GDAL_FILE: u64 = 16 << 20;
+use crate::fields::told::Told;
 
 /// The rows and columns of an array's raster, without the padding of its last tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,28 +33,12 @@ pub struct ImagePart {
 /// The metadata of an array about its fields, and about the fields as rasters.
 pub struct Rasters<'a> {
     fields: &'a FieldFolder,
-    pub notes: Notes,
-    /// GDAL's description of the rasters; empty if there is none.
-    pam: Pam,
-    /// Whether GDAL's driver described the rasters.
-    is_of_gdal: bool,
-    /// The coordinate system of the array, if it has one but no position of the pixels.
-    system: Option<String>,
+    pub told: &'a Told,
     /// The coordinates that the array has along each axis.
     coordinates: Vec<Option<Coordinates>>,
     band_axis: Option<usize>,
     /// The lengths of the array's axes.
     lengths: Vec<u64>,
-}
-
-/// Returns the bytes of a value, unless it is too large to be a description of a raster.
-fn whole(value: &MetadataItem) -> Result<Option<Vec<u8>>> {
-    if value.len() > MAX_GDAL_FILE {
-        return Ok(None);
-    }
-    let mut bytes = vec![0; value.len() as usize];
-    value.read_at(0, &mut bytes)?;
-    Ok(Some(bytes))
 }
 
 impl<'a> Rasters<'a> {
@@ -80,7 +49,7 @@ impl<'a> Rasters<'a> {
     pub fn of(fields: &'a FieldFolder) -> Result<Self> {
         let mut rasters = Self::without_labels(fields)?;
         let count = fields.schema().dimensions.len();
-        let coordinates = (0..count).map(|dimension| Coordinates::of(fields, &rasters.notes, dimension));
+        let coordinates = (0..count).map(|dimension| Coordinates::of(fields, &rasters.told.notes, dimension));
         rasters.coordinates = coordinates.collect::<Result<_>>()?;
         if let (Some([lines, samples]), 3) = (rasters.horizontal_axes(), count) {
             rasters.band_axis = (0..3).find(|axis| ![lines, samples].contains(axis));
@@ -90,8 +59,7 @@ impl<'a> Rasters<'a> {
 
     /// Reads the metadata without the labels of the axes.
     fn without_labels(fields: &'a FieldFolder) -> Result<Self> {
-        let metadata = fields.subarray.array().metadata()?;
-        let mut notes = Notes::of(fields, meta::for_formats(&metadata));
+        let told = fields.told()?;
         let dimensions = &fields.schema().dimensions;
         let names: Vec<String> = fields.schema().dimension_names().map(Cow::into_owned).collect();
         let lengths: Vec<u64> = dimensions
@@ -101,21 +69,8 @@ impl<'a> Rasters<'a> {
                 last.map_or(u64::MAX, |last| last.saturating_add(1))
             })
             .collect();
-        let stored = match metadata.get(GDAL_METADATA).map(whole).transpose()?.flatten() {
-            None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => {
-                text_of_gdal_file(fields.subarray.array())?
-            }
-            stored => stored,
-        };
-        let pam = stored.and_then(|text| Pam::parse(std::str::from_utf8(&text).ok()?));
-        let (is_of_gdal, pam) = (pam.is_some(), pam.unwrap_or_default());
-        let system = notes.of_array.iter().position(|metadatum| metadatum.key == GDAL_SYSTEM);
-        let system = system.map(|place| notes.of_array.remove(place)).and_then(|metadatum| {
-            let system = text::decode(metadatum.datatype, &metadatum.value)?.into_owned();
-            Some(projjson::well_known_text(&system).unwrap_or(system))
-        });
         let band_axis = band_axis(&names, &lengths);
-        Ok(Rasters { fields, notes, pam, is_of_gdal, system, coordinates: Vec::new(), band_axis, lengths })
+        Ok(Rasters { fields, told, coordinates: Vec::new(), band_axis, lengths })
     }
 
     /// Returns the north-south and the east-west axis, if the array itself identifies them.
@@ -134,7 +89,7 @@ impl<'a> Rasters<'a> {
     /// Fails if labels cannot be read.
     pub fn coordinates(&self, axis: usize) -> Result<LabelCoordinates> {
         let known = self.coordinates.get(axis).and_then(Option::as_ref);
-        LabelCoordinates::of(self.fields, &self.notes, axis, known)
+        LabelCoordinates::of(self.fields, &self.told.notes, axis, known)
     }
 
     /// Returns a field with its notes and its marker of missing values.
@@ -143,33 +98,32 @@ impl<'a> Rasters<'a> {
     /// Fails if required metadata cannot be read.
     pub fn describe(&self, id: FieldId) -> Result<Field> {
         let mut field = self.fields.describe(id);
-        field.notes = self.notes.of_field(id);
+        field.notes = self.told.notes.of_field(id);
         if matches!(id, FieldId::Dimension(_)) {
             return Ok(field);
         }
         let marked = field.notes.iter().find(|note| note.key == "_FillValue");
         field.no_data = marked.and_then(|note| missing::number_of(field.datatype, note));
-        let bands = Scene { bands: self.bands(id, &field), ..Scene::default() };
+        let bands = self.bands(id, &field);
         let gdal = bands.shared(|band| band.no_data.clone());
         field.no_data = field.no_data.or_else(|| missing::parsed(field.datatype, &gdal?));
-        let numbers: Vec<&str> = bands.bands.iter().map(|band| band.no_data.as_deref().unwrap_or("none")).collect();
-        let differ = numbers.iter().any(|number| *number != numbers[0]);
+        let differ = bands.count() > 0 && bands.shared(|band| Some(band.no_data.clone())).is_none();
         let double = |key: &str, value: f64| Metadatum {
             key: key.to_owned(),
             datatype: Datatype::Float64,
             value: value.to_le_bytes().to_vec(),
         };
-        let descriptions: Vec<String> = bands.bands.iter().filter_map(|band| band.description.clone()).collect();
+        let descriptions: Vec<&str> = bands.described().filter_map(|(_, band)| band.description.as_deref()).collect();
         let said = [
             bands.shared(|band| band.unit.clone()).map(|unit| Metadatum::text("units", unit)),
             bands.shared(|band| band.scale).map(|scale| double("scale_factor", scale)),
             bands.shared(|band| band.offset).map(|offset| double("add_offset", offset)),
             match descriptions.len() {
                 0 => None,
-                1 if bands.bands.len() == 1 => Some(Metadatum::text("long_name", descriptions.concat())),
+                1 if bands.count() == 1 => Some(Metadatum::text("long_name", descriptions.concat())),
                 _ => Some(Metadatum::text("band_names", descriptions.join(", "))),
             },
-            differ.then(|| Metadatum::text("band_no_data", numbers.join(", "))),
+            differ.then(|| no_data_of_bands(&bands)).flatten(),
         ];
         for note in said.into_iter().flatten() {
             // The array's own metadata take precedence.
@@ -213,30 +167,35 @@ impl<'a> Rasters<'a> {
             let bytes = missing::number_of(Datatype::Float64, note(key)?)?;
             number::text(Datatype::Float64, &bytes)?.parse::<f64>().ok()
         };
-        for band in &mut bands {
-            band.unit = band.unit.take().or_else(|| text("units"));
-            band.scale = band.scale.or_else(|| number("scale_factor"));
-            band.offset = band.offset.or_else(|| number("add_offset"));
-        }
-        if let [band] = &mut bands[..] {
+        let (unit, scale, offset) = (text("units"), number("scale_factor"), number("add_offset"));
+        bands.change(|band| {
+            band.unit = band.unit.take().or_else(|| unit.clone());
+            band.scale = band.scale.or(scale);
+            band.offset = band.offset.or(offset);
+        });
+        if let Some(band) = bands.only() {
             band.description = band.description.take().or_else(|| text("long_name"));
         }
         // The transform of a header cannot express rows that go from west to east.
         let placed = self.georeference(id)?.filter(|placed| placed.lines < placed.samples);
         let [lines, samples] = self.sizes(id).map_or([None; 2], |sizes| sizes.map(Some));
-        let Pam { mut metadata, mut control_points, .. } = self.pam(id);
+        let pam = self.pam(id);
+        let (mut metadata, mut control_points) = (pam.metadata(), pam.control_points().cloned());
         let shown = self.window();
         if shown.is_none_or(|(_, covers_all)| !covers_all) {
             // Metadata of the whole raster, such as statistics, need not hold for a part of it.
             let within = |domains: &[MetadataDomain]| -> Vec<MetadataDomain> {
                 shown.map_or(Vec::new(), |(window, _)| domains.iter().filter_map(|one| one.within(window)).collect())
             };
-            metadata = within(&metadata);
-            control_points = control_points.zip(shown).map(|(points, (window, _))| points.within(window));
-            for band in &mut bands {
+            metadata = Arc::new(within(&metadata));
+            let points_within = |(points, (window, _)): (Arc<ControlPoints>, (RasterWindow, bool))| {
+                Arc::new(Arc::unwrap_or_clone(points).within(window))
+            };
+            control_points = control_points.zip(shown).map(points_within);
+            bands.change(|band| {
                 band.metadata = within(&band.metadata);
                 band.statistics.clear();
-            }
+            });
         }
         let place = placed.map(|placed| placed.place);
         let is_complex = self.is_complex(id);
@@ -250,7 +209,7 @@ impl<'a> Rasters<'a> {
         let step = |range: &AxisRange| u64::try_from(range.step).ok().filter(|step| *step > 0);
         let window =
             RasterWindow { row: rows.first, row_step: step(rows)?, column: columns.first, column_step: step(columns)? };
-        let shown = axes.iter().zip([rows, columns]).zip([self.pam.lines, self.pam.samples]);
+        let shown = axes.iter().zip([rows, columns]).zip([self.told.pam.lines, self.told.pam.samples]);
         let covers_all = shown.into_iter().all(|((&axis, range), size)| {
             let length = self.lengths.get(axis).copied().unwrap_or(u64::MAX);
             (range.first, range.step) == (0, 1) && range.count >= size.map_or(length, |size| size.min(length))
@@ -263,14 +222,14 @@ impl<'a> Rasters<'a> {
     /// # Errors
     /// Fails if the coordinates of the rows and columns cannot be read.
     pub fn georeference(&self, id: FieldId) -> Result<Option<GeoreferencedAxes>> {
-        let said = self.pam(id).place;
+        let said = self.pam(id).place().cloned();
         let found = line_and_sample_axes(self.coordinates.len(), self.band_axis);
         let Some([lines, samples]) = self.horizontal_axes().or(found) else { return Ok(None) };
         let [rows, columns] = [lines, samples].map(|axis| self.coordinates[axis].as_ref());
         let (Some(rows), Some(columns)) = (rows, columns) else {
             let transformed = said.and_then(|place| self.windowed(place));
             return Ok(transformed.or_else(|| {
-                let system = self.system.clone()?;
+                let system = self.told.system.clone()?;
                 let place = Georeference::of_system(system);
                 (!self.fields.schema().is_sparse()).then_some(GeoreferencedAxes {
                     place,
@@ -281,7 +240,7 @@ impl<'a> Rasters<'a> {
             }));
         };
         // Without a system, only the kind of the axes shows that they are on the Earth.
-        let place = match (said, &self.system) {
+        let place = match (said, &self.told.system) {
             (Some(place), _) => place,
             (None, Some(system)) => Georeference::of_system(system),
             (None, None) if self.horizontal_axes().is_some() => Georeference::of_system(""),
@@ -308,7 +267,7 @@ impl<'a> Rasters<'a> {
     pub fn sizes(&self, id: FieldId) -> Option<[u64; 2]> {
         let pam = self.pam(id);
         let (_, ranges) = self.rows_and_columns()?;
-        let [lines, samples] = [(pam.lines?, ranges[0]), (pam.samples?, ranges[1])].map(|(size, range)| {
+        let [lines, samples] = [(pam.lines()?, ranges[0]), (pam.samples()?, ranges[1])].map(|(size, range)| {
             let step = u64::try_from(range.step).ok()?.max(1);
             let within = size.checked_sub(range.first).filter(|&left| left > 0)?.div_ceil(step);
             Some(within.min(range.count))
@@ -329,43 +288,71 @@ impl<'a> Rasters<'a> {
         Some((found, [rows, columns]))
     }
 
-    fn pam(&self, id: FieldId) -> Pam {
+    fn pam(&self, id: FieldId) -> AttributePam<'_> {
         let schema = self.fields.schema();
         // A raster has at most one axis besides: that of the bands.
         let is_flat = schema.dimensions.len() == 2;
-        self.pam.of_attribute(&self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
+        self.told.pam.of_attribute(&self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
     }
 
     /// Returns whether the two values of each cell are the parts of a complex number.
     fn is_complex(&self, id: FieldId) -> bool {
-        has_pairs(&self.fields.describe(id)) && self.pam(id).is_complex == Some(true)
+        has_pairs(&self.fields.describe(id)) && self.pam(id).is_complex() == Some(true)
     }
 
-    /// Returns the description of each band that is shown.
-    fn bands(&self, id: FieldId, field: &Field) -> Vec<Band> {
+    /// Returns the description of each band that is shown; none if there are more than GDAL supports.
+    fn bands(&self, id: FieldId, field: &Field) -> Bands {
         let rank = self.fields.schema().dimensions.len();
         let values = if self.is_complex(id) { 1 } else { field.values_per_cell.unwrap_or(1) };
         let axis = if rank == 3 { Some(self.band_axis.unwrap_or(0)) } else { self.band_axis };
         let subarray = axis.and_then(|axis| self.fields.subarray.selection()?.axes().get(axis));
-        let numbers: Vec<u64> = match (subarray, axis) {
-            (Some(shown), _) if shown.len() <= MAX_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),
-            (None, None) => (0..values.into()).collect(),
-            _ => return Vec::new(),
+        let (runs, shown) = match (subarray, axis) {
+            (Some(shown), _) if shown.len() <= MAX_BANDS => (shown.runs(0, shown.len()).collect(), shown.len()),
+            (None, None) => (vec![AxisRange { first: 0, step: 1, count: values.into() }], values.into()),
+            _ => return Bands::default(),
         };
-        let said = self.pam(id).bands;
+        let said = self.pam(id).bands();
         let count = axis.map_or(values.into(), |axis| self.lengths.get(axis).copied().unwrap_or(0));
         let colours = match axis.map_or(&[][..], |axis| colours(&self.fields.schema().dimensions[axis].name)) {
-            [] if self.is_of_gdal => undescribed_colours(&said, count, field.datatype),
+            [] if self.told.is_of_gdal => undescribed_colours(&said, count, field.datatype),
             colours => colours,
         };
-        let band = |number: u64| {
-            let place = usize::try_from(number).unwrap_or(usize::MAX);
-            let mut band = said.get(place).cloned().unwrap_or_default();
-            band.colour = band.colour.or_else(|| colours.get(place).map(|&colour| colour.to_owned()));
-            band
-        };
-        numbers.into_iter().map(band).collect()
+        let mut stored = said.into_owned();
+        for (number, &colour) in (0..).zip(colours) {
+            let mut band = stored.get(number).cloned().unwrap_or_default();
+            band.colour.get_or_insert_with(|| colour.to_owned());
+            stored.describe(number, band);
+        }
+        shown_bands(&stored, &runs, shown)
     }
+}
+
+/// Returns the bands at the positions of the runs, which are so many.
+fn shown_bands(stored: &Bands, runs: &[AxisRange], count: u64) -> Bands {
+    let (mut bands, mut before) = (Bands::new(count), 0);
+    for run in runs {
+        let step = run.step.unsigned_abs();
+        let last = run.first.saturating_add_signed(run.step.saturating_mul(run.count.saturating_sub(1) as i64));
+        for (number, band) in stored.described_in(run.first.min(last), run.first.max(last)) {
+            let distance = number.abs_diff(run.first);
+            if distance.checked_rem(step).unwrap_or(distance) == 0 {
+                bands.describe(before + distance.checked_div(step).unwrap_or(0), band.clone());
+            }
+        }
+        before += run.count;
+    }
+    bands
+}
+
+/// Maximum number of bands in a list for each band that is described.
+const LISTED_BANDS: u64 = 1024;
+
+/// Returns the numbers that mark missing values in the bands, as a text; `None` if hardly any band is described.
+fn no_data_of_bands(bands: &Bands) -> Option<Metadatum> {
+    let described = bands.described().count() as u64;
+    let number = |band: &Band| band.no_data.clone().unwrap_or_else(|| "none".to_owned());
+    let list = || bands.each().map(number).collect::<Vec<_>>().join(", ");
+    (bands.count() <= described.saturating_mul(LISTED_BANDS)).then(|| Metadatum::text("band_no_data", list()))
 }
 
 /// Returns whether each cell of a field has two values that can be the parts of a complex number.
@@ -414,10 +401,6 @@ pub fn without_padding(fields: &FieldFolder) -> Result<FieldFolder> {
 /// The most bands that GDAL supports.
 const MAX_BANDS: u64 = 65_536;
 
-fn positions(run: AxisRange) -> impl Iterator<Item = u64> {
-    (0..run.count).map(move |number| run.first.wrapping_add_signed(run.step.wrapping_mul(number as i64)))
-}
-
 /// Returns the colours of the bands along an axis with the name `axis`.
 fn colours(axis: &str) -> &'static [&'static str] {
     match axis.to_lowercase().as_str() {
@@ -430,8 +413,8 @@ fn colours(axis: &str) -> &'static [&'static str] {
 /// Returns the colours that GDAL's driver takes for those of bands of which none has a description of its colour: a single
 /// band is grey, and three or four bytes a pixel are a picture. The driver takes any other bands for a picture too, which
 /// they rarely are.
-fn undescribed_colours(bands: &[Band], count: u64, datatype: Datatype) -> &'static [&'static str] {
-    if bands.iter().any(|band| band.colour.is_some() || !band.palette.is_empty()) {
+fn undescribed_colours(bands: &Bands, count: u64, datatype: Datatype) -> &'static [&'static str] {
+    if bands.kinds().any(|band| band.colour.is_some() || !band.palette.is_empty()) {
         return &[];
     }
     match (count, datatype) {
@@ -440,40 +423,4 @@ fn undescribed_colours(bands: &[Band], count: u64, datatype: Datatype) -> &'stat
         (4, Datatype::UInt8) => colours("rgba"),
         _ => &[],
     }
-}
-
-/// Returns the name of a folder up to its last dot.
-fn stem(folder: &StoreKey) -> Option<String> {
-    let name = String::from_utf8_lossy(folder.name()?).into_owned();
-    let dot = name.rfind('.').filter(|&dot| dot > 0);
-    Some(name[..dot.unwrap_or(name.len())].to_owned())
-}
-
-/// Returns whether GDAL described an array as a raster.
-///
-/// # Errors
-/// Fails if the metadata cannot be read.
-pub fn is_described_by_gdal(array: &OpenedArray) -> Result<bool> {
-    let schema = array.schema();
-    if schema.is_sparse() || !(2..=3).contains(&schema.dimensions.len()) {
-        return Ok(false);
-    }
-    Ok(array.metadata()?.get(GDAL_METADATA).is_some() || gdal_file(array).is_some())
-}
-
-/// Returns GDAL's description in a file of the array's folder.
-fn text_of_gdal_file(array: &OpenedArray) -> Result<Option<Vec<u8>>> {
-    let read = |file: StoreKey| array.context().storage.read(&file, MAX_GDAL_FILE);
-    gdal_file(array).map(read).transpose().in_array(array.path())
-}
-
-/// Returns the file of an array's folder that has GDAL's description. The file has the name that the folder had when it
-/// was written.
-fn gdal_file(array: &OpenedArray) -> Option<StoreKey> {
-    let files = array.folder().directory().listing().top();
-    let found: Vec<_> = files.iter().filter(|file| !file.is_folder() && file.name.ends_with(GDAL_FILE)).collect();
-    let stem = stem(array.path()).map(|stem| format!("{stem}{GDAL_FILE}"));
-    let own = found.iter().find(|file| Some(&file.name) == stem.as_ref());
-    let own = own.or(found.first().filter(|_| found.len() == 1));
-    own.map(|file| array.path().join(&file.name))
 }

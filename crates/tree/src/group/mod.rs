@@ -260,6 +260,10 @@ impl Folder for GroupFolder {
         xattrs::of_group(&self.group, self.last_commit)
     }
 
+    fn group(&self) -> Option<StoreKey> {
+        Some(self.group.context().storage.canonical(self.group.path()))
+    }
+
     fn source(&self) -> Option<u64> {
         Some(source_of(self.group.path()))
     }

@@ -19,6 +19,7 @@ use std::time::SystemTime;
 use tilefs_export::{Content, Forward};
 use tilefs_format::error::Result;
 use tilefs_reader::statistics::Statistic;
+use tilefs_storage::StoreKey;
 
 /// Approximate memory in bytes of a node, including its name in its folder and in descriptions.
 pub const NODE: usize = 640;
@@ -164,6 +165,12 @@ pub trait Folder: Send + Sync {
 
     /// Returns the time of the last commit to the data shown.
     fn modified(&self) -> SystemTime;
+
+    /// Returns the canonical path of the group whose members are in the folder, in whichever form, once it has been
+    /// listed. A walk enters each group once, as [`Visits`](tilefs_reader::group::Visits) explains.
+    fn group(&self) -> Option<StoreKey> {
+        self.inner()?.group()
+    }
 
     /// Returns a number that identifies the stored data, if they differ from those of the surrounding folder.
     fn source(&self) -> Option<u64> {

@@ -4,13 +4,12 @@
 //! An object that links lead to several times is visited once. Memory: the members of the groups on the way, and a path
 //! for each array and group seen.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use tilefs_format::error::Error;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Context, TimeWindow, object_kind};
-use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember};
+use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember, Visits};
 use tilefs_storage::StoreKey;
 
 use crate::node::names::escape;
@@ -77,8 +76,8 @@ pub fn walk_group<E>(
     depth: Option<usize>,
     mut visit: impl FnMut(WalkPlace<'_>, Visited<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut walk = Walk { depth, seen: HashSet::new(), visit: &mut visit };
-    walk.is_new(group.context(), group.path());
+    let mut walk = Walk { depth, visits: Visits::new(), visit: &mut visit };
+    walk.visits.is_first(group.context(), group.path());
     walk.group(group, WalkPlace { path: "", depth: 0 })
 }
 
@@ -91,22 +90,17 @@ pub fn walk_directory<E>(
     depth: Option<usize>,
     mut visit: impl FnMut(WalkPlace<'_>, Visited<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    Walk { depth, seen: HashSet::new(), visit: &mut visit }.directory(directory, WalkPlace { path: "", depth: 0 })
+    Walk { depth, visits: Visits::new(), visit: &mut visit }.directory(directory, WalkPlace { path: "", depth: 0 })
 }
 
 struct Walk<'a, E> {
     /// The last level; the root is level 0.
     depth: Option<usize>,
-    /// Folders visited, by canonical path.
-    seen: HashSet<StoreKey>,
+    visits: Visits,
     visit: &'a mut dyn FnMut(WalkPlace<'_>, Visited<'_>) -> Result<(), E>,
 }
 
 impl<E> Walk<'_, E> {
-    fn is_new(&mut self, context: &Context, folder: &StoreKey) -> bool {
-        self.seen.insert(context.storage.canonical(folder))
-    }
-
     /// Visits a group. [`OpenedGroup::open_member`] limits the nesting depth.
     fn group(&mut self, group: &OpenedGroup, place: WalkPlace<'_>) -> Result<(), E> {
         if let Err(error) = group.metadata() {
@@ -139,7 +133,7 @@ impl<E> Walk<'_, E> {
         let visited = match object_kind(&*context.storage, folder) {
             Err(error) => Visited::Unreadable(Unreadable::Unknown, error),
             Ok(None) => Visited::Neither,
-            Ok(Some(_)) if !self.is_new(context, folder) => Visited::Again,
+            Ok(Some(_)) if !self.visits.is_first(context, folder) => Visited::Again,
             Ok(Some(ObjectKind::Array)) => Visited::Array(ArrayPlace { context, window: group.window(), folder }),
             Ok(Some(ObjectKind::Group)) => match group.open_member(folder) {
                 Ok(inner) => return self.group(&inner, place),
@@ -171,7 +165,7 @@ impl<E> Walk<'_, E> {
             return (self.visit)(place, Visited::Unexamined);
         }
         let context = directory.context();
-        if !self.is_new(context, folder) {
+        if !self.visits.is_first(context, folder) {
             return (self.visit)(place, Visited::Again);
         }
         let visited = match directory.inside(folder) {

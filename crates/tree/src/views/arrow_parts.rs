@@ -60,8 +60,8 @@ impl ArrowParts {
             let selected = subarray.select(selection, Addressing::Coordinate);
             subarray = selected.map_err(|error| error.into_error(selection))?;
         }
-        let fields =
-            FieldFolder { subarray, names, modified: UNIX_EPOCH, shown: ShownViews::NONE, form: ArrayForm::default() };
+        let (shown, form, told) = (ShownViews::NONE, ArrayForm::default(), Arc::default());
+        let fields = FieldFolder { subarray, names, modified: UNIX_EPOCH, shown, form, told };
         if !fields.has_one_axis() {
             let dimensions = fields.schema().dimensions.len();
             let path = fields.subarray.array().path();

@@ -40,7 +40,7 @@ pub static FITS: View = View {
         add_image(files, &FITS.facts, fits, |fields, id| {
             let rasters = Rasters::of(fields)?;
             let column = column(&*fields.subarray, id, rasters.describe(id)?)?;
-            Ok(fits::fits(&column, &image_axes(fields), &rasters.notes.of_array)?)
+            Ok(fits::fits(&column, &image_axes(fields), &rasters.told.notes.of_array)?)
         });
     }),
     ..View::PLAIN
@@ -65,7 +65,7 @@ pub static NIFTI: View = View {
         add_image(files, &NIFTI.facts, fits, |fields, id| {
             let rasters = Rasters::of(fields)?;
             let (column, order) = volume(fields, id, rasters.describe(id)?)?;
-            Ok(nifti::nifti(&column, order, &image_axes(fields), &rasters.notes.of_array)?)
+            Ok(nifti::nifti(&column, order, &image_axes(fields), &rasters.told.notes.of_array)?)
         });
     }),
     ..View::PLAIN

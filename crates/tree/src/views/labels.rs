@@ -113,8 +113,8 @@ impl Labelled {
             *name = stem.to_owned();
         }
         let (subarray, names) = (Arc::new(subarray), Arc::new(names));
-        let (modified, shown) = (self.modified, self.shown.clone());
-        let fields = FieldFolder { subarray, names, modified, shown, form: ArrayForm::default() };
+        let (modified, shown, told) = (self.modified, self.shown.clone(), Arc::default());
+        let fields = FieldFolder { subarray, names, modified, shown, form: ArrayForm::default(), told };
         let views = [&RAW, &OFFSETS, &VALIDITY, &LINES].into_iter().filter_map(|view| view.declare_of_field());
         FilesOfField::make(&fields, FieldId::Attribute(opened.attribute), &views.collect::<Vec<_>>(), folder);
         Ok(())

@@ -12,6 +12,7 @@ use tilefs_export::zarr::second::{self, ONLY_CHUNK};
 use tilefs_export::zarr::{self, CHUNKS, METADATA, ZarrArray, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
+use tilefs_storage::StoreKey;
 
 use crate::cells::{DenseBoxes, FieldId, column};
 use crate::fields::FieldFolder;
@@ -276,7 +277,7 @@ fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
         dimensions,
         auxiliary,
         attributes: fields.attributes().map(of_attribute).collect::<Result<_>>()?,
-        metadata: rasters.notes.of_array.clone(),
+        metadata: rasters.told.notes.of_array.clone(),
         georeference: rasters.georeference_of_all()?,
     })
 }
@@ -389,6 +390,10 @@ impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOf
 
     fn modified(&self) -> SystemTime {
         self.members.modified()
+    }
+
+    fn group(&self) -> Option<StoreKey> {
+        self.members.group()
     }
 }
 

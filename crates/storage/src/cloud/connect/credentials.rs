@@ -7,6 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use serde_json::Value;
+use tilefs_format::xml::XmlReader;
+use tilefs_threads::cancellation;
 
 use super::super::transport;
 use super::address;
@@ -138,9 +140,9 @@ fn parse_role_credentials(text: &str) -> Option<Credentials> {
 
 /// Returns the text of the first element of that name.
 fn field(text: &str, name: &str) -> Option<String> {
-    let document = roxmltree::Document::parse(text).ok()?;
-    let found = document.descendants().find(|node| node.tag_name().name() == name)?;
-    found.text().map(str::to_owned)
+    let mut reader = XmlReader::new(text, cancellation::check).ok()?;
+    let found = reader.find(name).ok()??;
+    reader.text(&found).ok().filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

@@ -121,7 +121,8 @@ impl MemberArray {
         });
         let (shown, names) = (Selection::new(shown.collect())?, Arc::new(FieldNames::of(schema)));
         let subarray = cells.part(shown);
-        let fields = FieldFolder { subarray, names, shown: ShownViews::NONE, modified, form: ArrayForm::default() };
+        let (shown, form, told) = (ShownViews::NONE, ArrayForm::default(), Arc::default());
+        let fields = FieldFolder { subarray, names, shown, modified, form, told };
         Ok(MemberArray { cells, fields, axes, variables })
     }
 }

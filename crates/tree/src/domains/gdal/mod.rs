@@ -4,7 +4,7 @@ use tilefs_format::error::Result;
 use tilefs_reader::array::OpenedArray;
 
 use crate::domains::Domain;
-use crate::fields::rasters::is_described_by_gdal;
+use crate::fields::told::is_described_by_gdal;
 
 /// The domain: arrays that GDAL described as rasters.
 pub const DOMAIN: Domain = Domain { own_view: Some(image), ..Domain::NONE };

@@ -162,8 +162,8 @@ impl AxisNames {
             subarray = selected(&*subarray, &format!("{JOINID}={}..{}", cut.start, cut.end.saturating_sub(1)))?;
         }
         let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
-        let fields =
-            FieldFolder { subarray, names, shown, modified: SystemTime::UNIX_EPOCH, form: ArrayForm::default() };
+        let (modified, form, told) = (SystemTime::UNIX_EPOCH, ArrayForm::default(), Arc::default());
+        let fields = FieldFolder { subarray, names, shown, modified, form, told };
         Ok(AxisNames { fields, axis: MatrixAxis { length: Some(all), cut } })
     }
 

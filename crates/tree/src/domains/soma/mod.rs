@@ -29,9 +29,11 @@ use tilefs_export::zarr::{self, ZarrGroup, ZarrNode};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
+use tilefs_format::json;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_select::Addressing;
+use tilefs_threads::cancellation;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::matrix::{matrix_domain, written_length};
@@ -184,7 +186,7 @@ fn position(schema: &ArraySchema, name: &str) -> Option<usize> {
 }
 
 fn index_name(metadata: &Metadata) -> Option<String> {
-    serde_json::from_str::<Option<String>>(&meta::text_value(metadata, INDEX_KEY)?).ok()?
+    json::parse::<Option<String>>(&meta::text_value(metadata, INDEX_KEY)?, cancellation::check).ok()?
 }
 
 fn number_at(numbers: &Arc<dyn Content>, row: u64) -> Result<i64> {

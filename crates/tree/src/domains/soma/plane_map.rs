@@ -2,6 +2,8 @@
 //! SpatialData reads those from an element to its scene.
 
 use serde_json::{Value, json};
+use tilefs_format::json;
+use tilefs_threads::cancellation;
 
 /// An affine map of the plane: for x and for y, the factors of x and y, and what is added.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,7 +14,7 @@ impl PlaneMap {
 
     /// Parses a transformation of TileDB-SOMA between two spaces with these axes; `None` if it is none.
     pub fn of_soma(text: &str, from: &[String], to: &[String]) -> Option<Self> {
-        let stored: Value = serde_json::from_str(text).ok()?;
+        let stored: Value = json::parse(text, cancellation::check).ok()?;
         let transform = stored.get("transform")?;
         let has_axes = |key: &str, axes: &[String]| {
             let names = transform.get(key).and_then(Value::as_array);

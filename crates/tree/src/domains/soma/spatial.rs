@@ -23,9 +23,11 @@ use tilefs_export::zarr::{self, LEFT_OUT, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_export::{FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
+use tilefs_format::json;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;
+use tilefs_threads::cancellation;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray as _};
@@ -281,7 +283,8 @@ impl SpatialStore {
             return reason("it has so many geometries that their kinds are not examined");
         }
         let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
-        let fields = FieldFolder { subarray, names, modified: self.modified, shown, form: ArrayForm::default() };
+        let (modified, form, told) = (self.modified, ArrayForm::default(), Arc::default());
+        let fields = FieldFolder { subarray, names, modified, shown, form, told };
         if !FoundGeometries::of(&column_of(&fields, FieldId::Attribute(number))?)?.are_polygons() {
             return reason("its geometries are not all polygons in a plane");
         }
@@ -422,7 +425,7 @@ fn names(group: &OpenedGroup) -> Result<Vec<(String, String)>> {
 
 /// Returns the names of the axes of a space.
 fn axes(metadata: &Metadata) -> Option<Vec<String>> {
-    let space: Value = serde_json::from_str(&meta::text_value(metadata, SPACE)?).ok()?;
+    let space: Value = json::parse(&meta::text_value(metadata, SPACE)?, cancellation::check).ok()?;
     space.as_array()?.iter().map(|axis| Some(axis.get("name")?.as_str()?.to_owned())).collect()
 }
 

@@ -1,7 +1,8 @@
 //! The unstructured data of a measurement: AnnData's `uns`, which TileDB-SOMA stores in a collection of that name.
 //!
 //! Numbers and texts are metadata of the collection, arrays of numbers are dense arrays, lists of texts are data frames
-//! with a column `values`, and nested data are collections again. Everything else is omitted, which the group records.
+//! with a column `values`, and nested data are collections again. Everything else is omitted, which the group records, and
+//! so are further names of a collection.
 //!
 //! Source: the output of `tiledbsoma.io` (`soma_uns_outgest_hint`).
 
@@ -13,7 +14,8 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::OpenedGroup;
+use tilefs_reader::group::{OpenedGroup, Visits};
+use tilefs_threads::cancellation;
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray, describe_field};
@@ -34,41 +36,57 @@ const VALUES: &str = "values";
 const OWN: &str = "soma_";
 
 /// The converted elements of a collection by name, and the names of all other elements, with the reasons.
-#[derive(Default)]
 pub struct Unstructured {
     pub elements: Vec<(String, ZarrNode)>,
     pub left_out: Vec<(String, String)>,
 }
 
-/// Converts the elements of a collection, and of nested ones.
+/// Converts the elements of a collection, and of nested ones. A collection that has several names is converted once.
 ///
 /// # Errors
 /// Fails if the collection, or metadata in it, cannot be read.
 pub fn unstructured(collection: &OpenedGroup) -> Result<Unstructured> {
-    let mut found = Unstructured::default();
+    let mut visits = Visits::new();
+    visits.is_first(collection.context(), collection.path());
+    let mut left_out = Vec::new();
+    let elements = elements(collection, "", &mut visits, &mut left_out)?;
+    Ok(Unstructured { elements, left_out })
+}
+
+/// Converts the elements of a collection whose names begin with `prefix` in the list of what is omitted.
+fn elements(
+    collection: &OpenedGroup,
+    prefix: &str,
+    visits: &mut Visits,
+    left_out: &mut Vec<(String, String)>,
+) -> Result<Vec<(String, ZarrNode)>> {
+    let mut found = Vec::new();
     for datum in meta::for_formats(&*collection.metadata()?) {
         if datum.key.starts_with(OWN) {
             continue;
         }
         match scalar(&datum) {
-            Ok(node) => found.elements.push((datum.key, node)),
-            Err(reason) => found.left_out.push((datum.key, reason.to_string())),
+            Ok(node) => found.push((datum.key, node)),
+            Err(reason) => left_out.push((format!("{prefix}{}", datum.key), reason.to_string())),
         }
     }
     let members = NamedMembers::new(collection.members()?);
     for name in members.names.iter().flatten() {
+        cancellation::check()?;
         let node = match members.open(collection, name)? {
+            Some(OpenedObject::Group(inner)) if !visits.is_first(inner.context(), inner.path()) => {
+                Err(Unrepresentable::new("the same collection is shown under another name"))
+            }
             Some(OpenedObject::Group(inner)) => {
-                let inner = unstructured(&inner)?;
-                found.left_out.extend(inner.left_out.into_iter().map(|(own, why)| (format!("{name}/{own}"), why)));
-                Ok(ZarrNode::Group(Arc::new(anndata::mapping(inner.elements))))
+                let inner = elements(&inner, &format!("{prefix}{name}/"), visits, left_out)?;
+                Ok(ZarrNode::Group(Arc::new(anndata::mapping(inner))))
             }
             Some(OpenedObject::Array(array)) => of_array(&array)?,
             None => Err(Unrepresentable::new("it is gone")),
         };
         match node {
-            Ok(node) => found.elements.push((name.clone(), node)),
-            Err(reason) => found.left_out.push((name.clone(), reason.to_string())),
+            Ok(node) => found.push((name.clone(), node)),
+            Err(reason) => left_out.push((format!("{prefix}{name}"), reason.to_string())),
         }
     }
     Ok(found)

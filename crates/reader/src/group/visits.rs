@@ -1,0 +1,35 @@
+//! What a walk through groups has seen.
+//!
+//! Groups may name each other, and one group may have the same member under several names: 24 groups of which each names
+//! the next one twice have 2^24 paths. A walk therefore enters each group once. It then takes as long as there are stored
+//! members, whatever they name.
+
+use std::collections::HashSet;
+
+use tilefs_storage::StoreKey;
+
+use crate::array::Context;
+
+/// The folders that a walk has seen. Memory: a path for each.
+#[derive(Debug, Clone, Default)]
+pub struct Visits {
+    /// By canonical path.
+    seen: HashSet<StoreKey>,
+}
+
+impl Visits {
+    /// Creates a walk that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes an array, a group or another folder; returns whether it is seen for the first time.
+    pub fn is_first(&mut self, context: &Context, folder: &StoreKey) -> bool {
+        self.is_first_canonical(context.storage.canonical(folder))
+    }
+
+    /// As [`Visits::is_first`], for a path that is canonical.
+    pub fn is_first_canonical(&mut self, folder: StoreKey) -> bool {
+        self.seen.insert(folder)
+    }
+}

@@ -1,0 +1,106 @@
+//! Texts and listings of arrays with many attributes, metadata and enumerations.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use support::handmade::{Attribute, CHAR, NAME, Stored, UINT8, attribute, plane, schema, str32, write_tile};
+use support::paths::{bytes, names};
+use tilefs_tree::{File, Folder, Node, TreeOptions, open};
+
+use super::steps::grow_with_the_input;
+
+/// A metadata key and its text.
+type Entry = (String, String);
+
+/// Returns an array with this schema and these metadata.
+fn stored(schema: &[u8], metadata: &[Entry]) -> Stored {
+    let stored = Stored::new(schema);
+    let entry = |(key, text): &Entry| [str32(key), vec![0, CHAR], str32(text)].concat();
+    let payload: Vec<u8> = metadata.iter().flat_map(entry).collect();
+    if !payload.is_empty() {
+        write_tile(&stored.path().join("__meta").join(NAME), &payload, payload.len() as u64);
+    }
+    stored
+}
+
+/// Does what `ls -l`, `tilefs info` and the texts of the folder do.
+fn look_at(path: &Path, listed: &[&str]) {
+    let root: Arc<dyn Folder> = open(path, &TreeOptions::default()).unwrap();
+    for text in ["README.txt", "schema.json", "schema.txt", ".tilefs/views.txt", "meta.json"] {
+        bytes(&root, text);
+    }
+    for folder in [&[""], listed].concat() {
+        for name in names(&root, folder) {
+            let node = support::paths::node(&root, &format!("{folder}/{name}")).unwrap();
+            if let Node::File(file) = node {
+                size(&*file);
+            }
+        }
+    }
+}
+
+fn size(file: &dyn File) {
+    file.len().unwrap();
+}
+
+/// Returns so many attributes of bytes whose names begin with `prefix`.
+fn attributes(prefix: &str, count: usize) -> std::vec::IntoIter<Attribute> {
+    (1..=count).map(|number| attribute(&format!("{prefix}{number}"), UINT8, None)).collect::<Vec<_>>().into_iter()
+}
+
+#[test]
+fn attributes_with_metadata() {
+    let notes = |prefix: &str, count: usize| -> Vec<Entry> {
+        (1..=count).map(|number| (format!("{prefix}{number}.units"), "m".to_owned())).collect()
+    };
+    let forms: [(&str, fn(usize) -> usize); 3] = [("named", |n| n), ("unnamed", |_| 1), ("none", |_| 0)];
+    for (name, notes_of) in forms {
+        let make =
+            |count| stored(&schema(100, 100, attributes("a", count)), &notes("__tiledb_attr.a", notes_of(count)));
+        grow_with_the_input(name, 40, make, |stored| look_at(&stored.path(), &[]));
+    }
+    let unit = |count| stored(&schema(100, 100, attributes("a", count)), &[("_UNIT".to_owned(), "m".repeat(1000))]);
+    grow_with_the_input("a unit", 40, unit, |stored| look_at(&stored.path(), &[]));
+    let keys = |count| stored(&schema(100, 100, attributes("a", 1)), &notes("k", count));
+    grow_with_the_input("keys", 100, keys, |stored| look_at(&stored.path(), &[]));
+}
+
+#[test]
+fn rasters_of_many_attributes() {
+    let last = "<PAMDataset><PAMRasterBand band='65536'><NoDataValue>1</NoDataValue></PAMRasterBand></PAMDataset>";
+    let forms: [(&str, &dyn Fn(usize) -> String); 4] = [
+        ("one raster", &|_| "<PAMRasterBand band='65536'/>".to_owned()),
+        ("a raster each", &|count| {
+            (1..=count).map(|number| format!("<Subdataset name='a_{number}'>{last}</Subdataset>")).collect()
+        }),
+        ("a raster for all", &|_| format!("<Subdataset name='a'>{last}</Subdataset>")),
+        ("items", &|count| {
+            let items: String = (0..count).map(|number| format!("<MDI key='k{number}'>v</MDI>")).collect();
+            format!("<Metadata>{items}</Metadata>")
+        }),
+    ];
+    for (name, make) in forms {
+        let array = |count: usize| {
+            let gdal = ("_gdal".to_owned(), format!("<PAMDataset>{}</PAMDataset>", make(count)));
+            stored(&plane(10, 10, attributes("a_", count)), &[gdal])
+        };
+        grow_with_the_input(name, 40, array, |stored| look_at(&stored.path(), &[]));
+        grow_with_the_input(name, 40, array, |stored| {
+            let root = open(&stored.path(), &TreeOptions::default()).unwrap();
+            bytes(&root, "zarr/zarr.json");
+        });
+    }
+}
+
+#[test]
+fn enumerations_of_many_attributes() {
+    let array = |count: usize| {
+        let of_codes = |number| Attribute {
+            enumeration: format!("e{number}").leak(),
+            ..attribute(&format!("a{number}"), UINT8, None)
+        };
+        stored(&schema(100, 100, (0..count).map(of_codes).collect::<Vec<_>>().into_iter()), &[])
+    };
+    // The enumerations are missing, which each attribute finds.
+    grow_with_the_input("enumerations", 40, array, |stored| look_at(&stored.path(), &[]));
+}
