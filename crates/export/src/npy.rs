@@ -69,7 +69,7 @@ fn header(field: &Field, shape: &[u64], order: Order) -> FormatResult<Vec<u8>> {
 /// Returns the header's `descr`: NumPy's spelling of the type of one cell.
 fn descr(field: &Field) -> FormatResult<String> {
     let Some(values) = field.values_per_cell else {
-        return Err(Unrepresentable::new("NumPy's files hold cells of one size only, and here each cell has its own"));
+        return Err(Unrepresentable::varying_cells());
     };
     let datatype = field.datatype;
     if field.is_bytes() && datatype.size() == 1 {

@@ -1,6 +1,7 @@
 //! One stored number as a value and as text, for headers and other places where speed does not matter.
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::time_text;
 
 /// Returns an integer of any type, including dates and booleans; `None` if it is not an integer or has another size.
 pub fn integer(datatype: Datatype, value: &[u8]) -> Option<i128> {
@@ -22,6 +23,23 @@ pub fn text(datatype: Datatype, value: &[u8]) -> Option<String> {
     Some(match (datatype.kind(), datatype.size()) {
         (Kind::Float, 4) => float_text(f32::from_le_bytes(value.try_into().ok()?)),
         (Kind::Float, 8) => float_text(f64::from_le_bytes(value.try_into().ok()?)),
+        _ => integer(datatype, value)?.to_string(),
+    })
+}
+
+/// Returns a value that is no text as tables show it: dates and times in ISO 8601, booleans as `true` and `false`; `None`
+/// if it has another size, or is text.
+pub fn word(datatype: Datatype, value: &[u8]) -> Option<String> {
+    Some(match (datatype.kind(), datatype.size()) {
+        (Kind::Float, 4) => zmij::Buffer::new().format(f32::from_le_bytes(value.try_into().ok()?)).to_owned(),
+        (Kind::Float, 8) => zmij::Buffer::new().format(f64::from_le_bytes(value.try_into().ok()?)).to_owned(),
+        _ if datatype == Datatype::Bool => (integer(datatype, value)? != 0).to_string(),
+        _ if datatype.time_unit().is_some() => {
+            let mut text = String::new();
+            let count = i64::from_le_bytes(value.try_into().ok()?);
+            time_text::print(datatype, count, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
+            text
+        }
         _ => integer(datatype, value)?.to_string(),
     })
 }
@@ -48,5 +66,17 @@ mod tests {
         assert_eq!(text(Datatype::Float64, &f64::NAN.to_le_bytes()).unwrap(), "nan");
         assert_eq!(text(Datatype::Int8, &[0x80]).unwrap(), "-128");
         assert_eq!(text(Datatype::Blob, &[1]), None);
+    }
+
+    #[test]
+    fn words_are_those_of_tables() {
+        assert_eq!(word(Datatype::Bool, &[1]).unwrap(), "true");
+        assert_eq!(word(Datatype::DateTimeDay, &1i64.to_le_bytes()).unwrap(), "1970-01-02");
+        assert_eq!(word(Datatype::TimeMin, &90i64.to_le_bytes()).unwrap(), "01:30");
+        assert_eq!(word(Datatype::DateTimeNs, &i64::MIN.to_le_bytes()).unwrap(), "NaT");
+        assert_eq!(word(Datatype::Float32, &f32::NAN.to_le_bytes()).unwrap(), "NaN");
+        assert_eq!(word(Datatype::UInt8, &[255]).unwrap(), "255");
+        assert_eq!(word(Datatype::DateTimeDay, &[1]), None);
+        assert_eq!(word(Datatype::Blob, &[1]), None);
     }
 }

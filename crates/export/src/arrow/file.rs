@@ -10,8 +10,9 @@ use tilefs_reader::read::Output;
 use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, BatchContents, Block, BufferPlace, FieldNode, MAGIC};
 use super::schema::{DataType, Schema};
-use super::types::label_type;
+use super::types::{ArrowColumn, BufferLayout, in_memory, label_type, label_values};
 use crate::column::{FormatResult, Labels, Unrepresentable};
+use crate::content::bits::Bits;
 use crate::content::compose::Concat;
 use crate::content::offsets::wrong_offsets;
 use crate::content::{Content, read_head, read_parts};
@@ -162,9 +163,14 @@ fn dictionary(labels: &Labels) -> FormatResult<(BatchContents, Vec<u8>)> {
         texts.iter().for_each(|text| body.extend(text));
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
-            return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
+            return Err(Unrepresentable::several_values_of_labels(&labels.name));
         }
-        body = labels.values.concat();
+        body = match label_values(labels) {
+            Some(ArrowColumn { layout: BufferLayout::Bits, values, .. }) => in_memory(&Bits::new(values)),
+            Some(column) => in_memory(&*column.values),
+            None => Ok(labels.values.concat()),
+        }
+        .map_err(|error| Unrepresentable::new(error.to_string()))?;
         buffers.push(BufferPlace { offset: 0, length: body.len() as u64 });
     }
     pad(&mut body);

@@ -317,6 +317,40 @@ fn numeric_labels_are_numbers() {
     assert!(column.is_valid(0) && column.is_null(1));
 }
 
+/// The values of labels in a dictionary.
+fn dictionary_of(datatype: Datatype, labels: &[i64]) -> arrow_array::ArrayRef {
+    let values = labels.iter().map(|label| label.to_le_bytes()[..datatype.size()].to_vec()).collect();
+    let labels = Labels { name: "l".into(), datatype, ordered: false, values };
+    let field = Field::new("a", Datatype::Int8).with_labels(Arc::new(labels));
+    let file = arrow(&[Column::fixed(field, vec![2], Arc::new(vec![0, 1]))], Vec::new()).unwrap().content;
+    read(&file)[0].column(0).as_dictionary::<Int8Type>().values().clone()
+}
+
+#[test]
+fn labels_have_the_type_of_columns() {
+    let booleans = dictionary_of(Datatype::Bool, &[0, 1, 1]);
+    assert_eq!(booleans.as_boolean().iter().collect::<Vec<_>>(), [Some(false), Some(true), Some(true)]);
+    let days = dictionary_of(Datatype::DateTimeWeek, &[0, -1]);
+    assert_eq!(days.as_primitive::<Date32Type>().values()[..], [0, -7]);
+    let times = dictionary_of(Datatype::DateTimeMs, &[5, -5]);
+    assert_eq!(times.as_primitive::<TimestampMillisecondType>().values()[..], [5, -5]);
+    // Counts, where one label is no date that the type holds: a dictionary has no nulls.
+    for label in [i64::MIN, i64::MAX] {
+        let counts = dictionary_of(Datatype::DateTimeYear, &[0, label]);
+        assert_eq!(counts.as_primitive::<Int64Type>().values()[..], [0, label]);
+    }
+}
+
+#[test]
+fn bytes_below_nulls_need_not_be_text() {
+    let column = variable("a", Datatype::StringUtf8, &[b"a".to_vec(), b"\xff\0".to_vec(), "ß".into()]);
+    assert!(arrow(std::slice::from_ref(&column), Vec::new()).unwrap().content.read_at(0, &mut [0; 2000]).is_err());
+    let column = column.with_validity(le([[1], [0], [1]]));
+    let batches = read(&arrow(&[column], Vec::new()).unwrap().content);
+    let texts = batches[0].column(0).as_string::<i64>();
+    assert_eq!(texts.iter().collect::<Vec<_>>(), [Some("a"), None, Some("ß")]);
+}
+
 #[test]
 fn wrong_offsets_are_errors() {
     for offsets in [[1u64, 2, 3, 6], [0, 3, 2, 6], [0, 1, 2, 5], [0, 1, 2, 7], [0, u64::MAX, 3, 6], [0, 0, 0, 0]] {

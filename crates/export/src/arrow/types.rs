@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::Result;
 use tilefs_format::text::is_utf8;
 use tilefs_format::time_unit::TimeUnit;
 
@@ -11,12 +12,14 @@ use crate::cf;
 use crate::column::missing::MissingAsNull;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
+use crate::content::blanked::Blanked;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
 use tilefs_format::calendar;
+use tilefs_reader::memory;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +83,8 @@ impl ArrowColumn {
         let values: Arc<dyn Content> = match &column.offsets {
             // Readers also check the bytes of nulls.
             Some(offsets) if arrow_field.data_type == DataType::LargeUtf8 => {
-                Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), None, &field.name))
+                let values = Blanked::of(column.values.clone(), offsets, column.validity.as_ref());
+                Arc::new(Utf8Values::new(values, offsets.clone(), None, &field.name))
             }
             _ => column.values.clone(),
         };
@@ -137,7 +141,7 @@ fn data_type(field: &Field) -> FormatResult<(DataType, BufferLayout)> {
     Ok(match field.values_per_cell {
         Some(1) => match code_labels(field) {
             Some(labels) => (
-                DataType::Dictionary(Box::new(value_type(datatype)), Box::new(label_type(labels))),
+                DataType::Dictionary(Box::new(element_type(datatype)), Box::new(label_type(labels))),
                 BufferLayout::Values(size),
             ),
             None if value == DataType::Boolean => (value, BufferLayout::Bits),
@@ -171,7 +175,7 @@ fn cell_length(values: u32, format: &str) -> FormatResult<i32> {
 
 /// Returns the labels of a field whose cells are single codes of an enumeration.
 pub fn code_labels(field: &Field) -> Option<&Labels> {
-    let is_integer = matches!(field.datatype.kind(), Kind::Signed | Kind::Unsigned) && field.datatype != Datatype::Bool;
+    let is_integer = matches!(field.datatype.kind(), Kind::Signed | Kind::Unsigned);
     field.labels.as_deref().filter(|_| is_integer && field.values_per_cell == Some(1))
 }
 
@@ -253,12 +257,33 @@ fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     }
 }
 
-/// Returns the type of the labels: text, bytes if some label is not text, or numbers.
+/// Returns the type of the labels: text, bytes if some label is not text, numbers, booleans, dates or times.
 pub fn label_type(labels: &Labels) -> DataType {
     match labels.datatype.kind() {
         Kind::Bytes if labels.are_text() => DataType::LargeUtf8,
         Kind::Bytes => DataType::LargeBinary,
-        // Dates and booleans are rare as labels, so they are stored as numbers.
-        _ => element_type(labels.datatype),
+        _ => label_values(labels).map_or(element_type(labels.datatype), |column| column.field.data_type),
     }
+}
+
+/// Returns all bytes of a content made of labels.
+///
+/// # Errors
+/// Fails if a label cannot be converted.
+pub fn in_memory(labels: &dyn Content) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    memory::resize(&mut bytes, usize::try_from(labels.len()).unwrap_or(usize::MAX), "labels")?;
+    labels.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns labels that are no text as a column of their own type. `None` if they are times of which one is "not a time",
+/// which no dictionary may have, or does not fit the type: such labels are the counts that TileDB stores.
+pub fn label_values(labels: &Labels) -> Option<ArrowColumn> {
+    let column = labels.column(&labels.name);
+    column.check().ok()?;
+    let made = ArrowColumn::new(&column).ok()?;
+    let is_time = labels.datatype.time_unit().is_some();
+    let are_times = || made.validity.is_none() && in_memory(&*made.values).is_ok();
+    (!is_time || are_times()).then_some(made)
 }

@@ -10,6 +10,7 @@ pub mod extension;
 #[doc(hidden)]
 pub mod microseconds;
 pub(crate) mod missing;
+pub(crate) mod reasons;
 pub mod samples;
 mod statistics;
 
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error;
+use tilefs_format::hex::hex;
 use tilefs_format::text;
 
 use crate::content::Content;
@@ -114,7 +116,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Returns whether all labels are valid text in the encoding of their type.
+    /// Returns whether the labels are of a type of text, and all of them valid in its encoding.
     pub(crate) fn are_text(&self) -> bool {
         let is_text = |label: &Vec<u8>| match self.datatype.size() {
             2 => {
@@ -128,7 +130,7 @@ impl Labels {
             }
             _ => std::str::from_utf8(label).is_ok(),
         };
-        self.datatype.kind() == Kind::Bytes && self.values.iter().all(is_text)
+        text::is_text(self.datatype) && self.values.iter().all(is_text)
     }
 
     /// Returns the labels as UTF-8 if all of them are text, otherwise as stored, so that distinct labels stay distinct.
@@ -136,23 +138,32 @@ impl Labels {
         if self.are_text() { self.shown() } else { self.values.clone() }
     }
 
-    /// Returns each label as texts show it: decoded as UTF-8 if it is text, formatted if it is a number, otherwise as
-    /// stored, so that distinct labels stay distinct.
+    /// Returns each label as texts show values of its type: text as UTF-8, or as stored if it is not valid, so that
+    /// distinct labels stay distinct; bytes hexadecimal; numbers, dates and booleans in words.
     pub fn shown(&self) -> Vec<Vec<u8>> {
         let shown = |label: &Vec<u8>| match self.datatype.kind() {
-            Kind::Bytes => {
+            Kind::Bytes if text::is_text(self.datatype) => {
                 text::decode(self.datatype, label).map_or(label.clone(), |text| text.into_owned().into_bytes())
             }
-            _ => number::text(self.datatype, label).unwrap_or_default().into_bytes(),
+            Kind::Bytes => hex(label).into_bytes(),
+            _ => number::word(self.datatype, label).unwrap_or_default().into_bytes(),
         };
         self.values.iter().map(shown).collect()
+    }
+
+    /// Returns the least and the greatest label, if all of them are integers, dates or times.
+    pub(crate) fn bounds(&self) -> Option<(i128, i128)> {
+        let numbers = self.values.iter().map(|label| number::integer(self.datatype, label));
+        numbers.collect::<Option<Vec<_>>>().and_then(|n| Some((*n.iter().min()?, *n.iter().max()?)))
     }
 
     /// Returns the labels as a column of this name: numbers, UTF-8, or bytes if not all of them are text.
     pub fn column(&self, name: &str) -> Column {
         let count = self.values.len() as u64;
         if self.datatype.kind() != Kind::Bytes {
-            return Column::fixed(Field::new(name, self.datatype), vec![count], Arc::new(self.values.concat()));
+            let field = Field::new(name, self.datatype);
+            let column = Column::fixed(field, vec![count], Arc::new(self.values.concat()));
+            return Column { bounds: self.bounds(), ..column };
         }
         let stored = self.utf8_or_stored();
         let mut end = 0;

@@ -4,6 +4,7 @@
 mod typed;
 
 pub(crate) mod bits;
+pub(crate) mod blanked;
 #[doc(hidden)]
 pub mod compose;
 #[doc(hidden)]

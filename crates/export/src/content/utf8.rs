@@ -8,10 +8,11 @@ use std::str;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::error::{Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
+use crate::column::reasons::{NOT_UTF8, refused_cell};
 use crate::content::Content;
 use crate::content::offsets::{Offsets, wrong_offsets};
 use crate::content::validity::Validity;
@@ -188,9 +189,7 @@ impl Utf8Values {
                 && !self.is_text(start..end, seen, bytes.start, read)?
                 && self.validity.as_ref().map_or(Ok(true), |validity| validity.is_valid(row))?
             {
-                return Err(Error::unsupported(format!(
-                    "the value of row {row}, which is not UTF-8; the attribute's raw files have its bytes"
-                )));
+                return Err(refused_cell(row, NOT_UTF8));
             }
             (row, start) = (row + 1, end);
         }

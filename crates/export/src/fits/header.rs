@@ -50,7 +50,7 @@ pub(super) fn header(
     let per_cell = field.values_per_cell.filter(|&values| values != 1).map(u64::from);
     let lengths: Vec<u64> = per_cell.into_iter().chain(column.shape.iter().rev().copied()).collect();
     if lengths.iter().any(|&length| length > i64::MAX as u64) {
-        return Err(Unrepresentable::new("an axis has more than 2^63 cells"));
+        return Err(Unrepresentable::long_axis());
     }
     cards.add("NAXIS", &KeywordValue::integer(lengths.len() as u64), "number of axes");
     for (length, number) in lengths.iter().zip(1..) {

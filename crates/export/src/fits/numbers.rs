@@ -25,11 +25,11 @@ pub(super) struct StoredNumbers {
 impl StoredNumbers {
     pub(super) fn of(field: &Field) -> FormatResult<Self> {
         if field.values_per_cell.is_none() {
-            return Err(Unrepresentable::new("a FITS image has cells of one size, and here each cell has its own"));
+            return Err(Unrepresentable::varying_cells());
         }
         let datatype = field.datatype;
         let (bits, zero) = match (datatype.kind(), datatype.size() as i64 * 8) {
-            (Kind::Bytes, _) => return Err(Unrepresentable::new("a FITS image has no text or blobs")),
+            (Kind::Bytes, _) => return Err(Unrepresentable::bytes()),
             (Kind::Float, bits) => (-bits, 0),
             (Kind::Signed, 8) => (8, -128),
             (Kind::Unsigned, 8) => (8, 0),
@@ -47,7 +47,7 @@ impl StoredNumbers {
         }
         match column.field.datatype.size() as i64 * 16 {
             bits @ ..=64 => Ok(StoredNumbers { bits, zero: 0, is_widened: true, ..numbers }),
-            _ => Err(Unrepresentable::new("cells can be null, and all integers of 64 bits may be values of others")),
+            _ => Err(Unrepresentable::nulls_among_integers()),
         }
     }
 
@@ -55,7 +55,7 @@ impl StoredNumbers {
     pub(super) fn check_nulls(self, field: &Field) -> FormatResult<()> {
         let has_marker = field.no_data.is_some() || field.null.is_some();
         if field.nullable && self.bits == 64 && !has_marker {
-            return Err(Unrepresentable::new("cells can be null, and all integers of 64 bits may be values of others"));
+            return Err(Unrepresentable::nulls_among_integers());
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
+use crate::column::reasons::refused_cell;
 use crate::content::offsets::Offsets;
 use crate::content::{Content, unknown_band};
 
@@ -67,12 +68,12 @@ impl Hdf5 {
         let length = last.checked_sub(first).filter(|length| *length <= LARGEST_COLLECTION).ok_or_else(changed)?;
         values.read(first, out.aside(length, &mut texts))?;
         let Some(out) = out.wanted() else { return Ok(()) };
-        let text = |ends: &[u64]| -> Result<&[u8]> {
+        let text = |(row, ends): (u64, &[u64])| -> Result<&[u8]> {
             let (from, to) = (ends[0].wrapping_sub(first) as usize, ends[1].wrapping_sub(first) as usize);
             let text = texts.get(from..to).ok_or_else(changed)?;
-            if has_inner_nul(text) { Err(inner_nul()) } else { Ok(text) }
+            if has_inner_nul(text) { Err(inner_nul(row)) } else { Ok(text) }
         };
-        let elements = ends.windows(2).map(text).collect::<Result<Vec<&[u8]>>>()?;
+        let elements = (start..).zip(ends.windows(2)).map(text).collect::<Result<Vec<&[u8]>>>()?;
         copy(&collection.encode(elements).map_err(|_| changed())?, out)
     }
 
@@ -99,7 +100,7 @@ impl Hdf5 {
             is_cut = now.iter().any(|byte| *byte != 0);
             at += now.len() as u64;
         }
-        if is_cut { Err(inner_nul()) } else { Ok(()) }
+        if is_cut { Err(inner_nul(element)) } else { Ok(()) }
     }
 }
 
@@ -144,8 +145,8 @@ fn changed() -> Error {
     Error::damaged("offsets of values that go backwards, or are others than before")
 }
 
-fn inner_nul() -> Error {
-    Error::unsupported("a text that continues behind a NUL, where texts of HDF5 end")
+fn inner_nul(row: u64) -> Error {
+    refused_cell(row, "a text that continues behind a NUL, where texts of HDF5 end")
 }
 
 /// Returns whether readers would truncate a text: a NUL is followed by another byte.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::datatype::Datatype;
+use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
 
 use super::metadata;
@@ -14,6 +14,7 @@ use crate::cf::{self, Note};
 use crate::column::dataset::{CfDataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, Field, FormatResult, Labels, Metadatum, Unrepresentable};
 use crate::content::Content;
+use crate::content::blanked::Blanked;
 use crate::content::compose::Repeat;
 use crate::content::element::Swapped;
 use crate::content::masked::Masked;
@@ -22,7 +23,6 @@ use crate::content::padded::Padded;
 use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
 use crate::geo::georeference::Georeference;
-use crate::number;
 
 /// The longest dimension of CDF-2.
 const LONGEST_DIMENSION_OF_CDF2: u64 = i32::MAX as u64 - 3;
@@ -77,7 +77,7 @@ fn check(columns: &Columns, version: Version) -> FormatResult<()> {
     }
     let lengths: Vec<u64> = columns.dimensions.iter().map(Column::cells).collect();
     if lengths.contains(&0) && version.is_classic() {
-        return Err(Unrepresentable::new("netCDF classic has no axis of length 0"));
+        return Err(Unrepresentable::empty_axis());
     }
     for AuxiliaryCoordinates { axis, column } in &columns.auxiliary {
         if lengths.get(*axis) != Some(&column.cells()) {
@@ -94,7 +94,7 @@ fn check(columns: &Columns, version: Version) -> FormatResult<()> {
 fn check_dataset(dataset: &CfDataset<Column>, version: Version) -> FormatResult<()> {
     let empty = dataset.dimensions.iter().find(|(_, length)| *length == 0);
     if let Some((name, _)) = empty.filter(|_| version.is_classic()) {
-        return Err(Unrepresentable::new(format!("{name}: netCDF classic has no axis of length 0")));
+        return Err(Unrepresentable::new(format!("{name}: {}", Unrepresentable::empty_axis())));
     }
     for Variable { axes, column } in &dataset.variables {
         column.check()?;
@@ -343,9 +343,19 @@ impl PlanBuilder {
     ) -> FormatResult<Arc<dyn Content>> {
         let field = &column.field;
         let values: Arc<dyn Content> = match (&column.offsets, field.cell_size()) {
-            _ if !form.is_decoded => values,
-            (Some(offsets), _) => Arc::new(Utf8Values::new(values, offsets.clone(), None, &field.name)),
-            (None, size) => Arc::new(Utf8Values::of_size(values, size.unwrap_or(1), &field.name)),
+            _ if !form.is_decoded && !form.is_strings() => values,
+            (Some(offsets), _) => {
+                let values = Blanked::of(values, offsets, column.validity.as_ref());
+                Arc::new(Utf8Values::new(values, offsets.clone(), None, &field.name))
+            }
+            (None, size) => {
+                let size = size.unwrap_or(1);
+                let values: Arc<dyn Content> = match &column.validity {
+                    Some(validity) => Arc::new(Masked::new(values, validity.clone(), vec![0; size as usize])),
+                    None => values,
+                };
+                Arc::new(Utf8Values::of_size(values, size, &field.name))
+            }
         };
         Ok(match (&column.offsets, form.padded) {
             _ if form.is_strings() => values,
@@ -402,8 +412,12 @@ impl PlanBuilder {
 
     /// Adds all labels as a variable: texts padded to the longest, numbers as they are.
     fn labels(&mut self, name: &str, labels: &Labels) -> FormatResult<()> {
-        let size = labels.datatype.size();
-        let longest = labels.values.iter().map(Vec::len).max().unwrap_or(0).next_multiple_of(size);
+        // Characters of 16 or 32 bits become UTF-8, which netCDF's readers know.
+        let is_wide = labels.datatype.kind() == Kind::Bytes && labels.datatype.size() > 1 && labels.are_text();
+        let datatype = if is_wide { Datatype::StringUtf8 } else { labels.datatype };
+        let stored = if is_wide { labels.shown() } else { labels.values.clone() };
+        let size = datatype.size();
+        let longest = stored.iter().map(Vec::len).max().unwrap_or(0).next_multiple_of(size);
         if longest == 0 {
             return Ok(());
         }
@@ -425,11 +439,10 @@ impl PlanBuilder {
             return Ok(());
         }
         // Only the type matters; no bounds would allow a narrower type than the values' own.
-        let Some(encoding) = NcEncoding::of(labels.datatype, label_bounds(labels), self.version) else {
+        let Some(encoding) = NcEncoding::of(datatype, labels.bounds(), self.version) else {
             return Err(Unrepresentable::new("CDF-2 cannot hold the labels"));
         };
-        let padded: Vec<u8> = labels
-            .values
+        let padded: Vec<u8> = stored
             .iter()
             .flat_map(|label| label.iter().copied().chain(std::iter::repeat_n(0, longest - label.len())))
             .collect();
@@ -440,12 +453,14 @@ impl PlanBuilder {
             dimensions.push(self.add_dimension(dimension, (longest / size) as u64)?);
         }
         let mut attributes = vec![long_name];
-        if encoding.nc_type == NcType::Char && labels.values.iter().all(|label| std::str::from_utf8(label).is_ok()) {
+        attributes.extend(cf::field_attributes(&Field::new(name, datatype), name).into_iter().map(NcAttribute::from));
+        if encoding.nc_type == NcType::Char && stored.iter().all(|label| std::str::from_utf8(label).is_ok()) {
             // Makes readers decode the characters to texts.
             attributes.push(NcAttribute::text("_Encoding", "utf-8"));
         }
         let content = self.stored(encoding, Arc::new(padded), name);
-        self.add(variable_name, dimensions, encoding.nc_type, content, attributes, Meaning::Values);
+        let meaning = if datatype == Datatype::Bool { Meaning::Booleans } else { Meaning::Values };
+        self.add(variable_name, dimensions, encoding.nc_type, content, attributes, meaning);
         Ok(())
     }
 
@@ -509,11 +524,6 @@ fn padded_width(column: &Column) -> Option<u64> {
     let width = column.longest.filter(|_| column.field.values_per_cell.is_none())?.max(1);
     let most = MAX_PADDED.max(column.values.len().saturating_mul(MAX_PADDING_RATIO));
     column.cells().checked_mul(width).filter(|&bytes| bytes <= most).map(|_| width)
-}
-
-fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {
-    let numbers = labels.values.iter().map(|label| number::integer(labels.datatype, label));
-    numbers.collect::<Option<Vec<_>>>().and_then(|n| Some((*n.iter().min()?, *n.iter().max()?)))
 }
 
 /// Returns CF's `flag_values` and `flag_meanings` of up to 256 text labels.

@@ -60,7 +60,7 @@ pub(super) fn header(
         fields.distances[1..4].copy_from_slice(&distances(affine));
     }
     match lengths.iter().max() {
-        Some(&longest) if longest > i64::MAX as u64 => Err(Unrepresentable::new("an axis has more than 2^63 cells")),
+        Some(&longest) if longest > i64::MAX as u64 => Err(Unrepresentable::long_axis()),
         Some(&longest) if longest > LONGEST_OF_FIRST => Ok(fields.second()),
         _ => Ok(fields.first()),
     }

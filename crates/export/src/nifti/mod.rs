@@ -26,7 +26,7 @@ pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
         return Err(Unrepresentable::new(format!("a NIfTI image has 2 to {MAX_AXES} axes, and this array has {rank}")));
     }
     if field.nullable {
-        return Err(Unrepresentable::new("NIfTI has no mark of missing cells, and the cells can be null"));
+        return Err(Unrepresentable::nulls());
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ pub fn nifti(
         axes.reverse();
     }
     if lengths.contains(&0) {
-        return Err(Unrepresentable::new("a NIfTI image has no axis of length 0"));
+        return Err(Unrepresentable::empty_axis());
     }
     let all: Vec<&Metadatum> = field.notes.iter().chain(metadata).collect();
     let affine = affine::of(&all).and_then(|whole| affine::of_part(whole, &axes));

@@ -16,9 +16,9 @@ impl VoxelType {
         let no = |what: &'static str| Err(Unrepresentable::new(format!("NIfTI has no {what}")));
         let size = field.datatype.size();
         let code = match (field.datatype.kind(), size, field.values_per_cell) {
-            (Kind::Bytes, ..) => return no("text or blobs"),
-            (_, _, None) => return no("cells of varying size"),
-            _ if field.datatype.time_unit().is_some() => return no("dates and times"),
+            (Kind::Bytes, ..) => return Err(Unrepresentable::bytes()),
+            (_, _, None) => return Err(Unrepresentable::varying_cells()),
+            _ if field.datatype.time_unit().is_some() => return Err(Unrepresentable::times()),
             (Kind::Unsigned, 1, Some(3)) if field.datatype != Datatype::Bool => 128,
             (Kind::Unsigned, 1, Some(4)) if field.datatype != Datatype::Bool => 2304,
             (_, _, Some(2..)) | (_, _, Some(0)) => {

@@ -5,6 +5,8 @@ use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::ValueBounds;
 
 use super::*;
+use super::types::{Logical, PageLayout};
+use crate::arrow::schema::ArrowTimeUnit;
 use crate::column::{ColumnStatistics, Labels};
 use crate::content::Content;
 use crate::content::compose::Repeat;
@@ -241,6 +243,35 @@ fn labels_that_are_not_utf8_are_bytes() {
     let stored = ParquetColumn::new(&Column::fixed(field, vec![2], Arc::new(vec![1, 2]))).unwrap();
     assert_eq!(stored.leaf.logical, None);
     assert_eq!(**stored.dictionary.unwrap().plain, *b"\x01\0\0\0a\x01\0\0\0\xff\x01\0\0\0\xfe");
+}
+
+#[test]
+fn labels_that_are_booleans_are_no_dictionary() {
+    let labels = Labels { name: "l".into(), datatype: Datatype::Bool, ordered: false, values: vec![vec![1], vec![0]] };
+    let field = Field::new("a", Datatype::Int16).with_labels(Arc::new(labels));
+    let codes = le([0i16, 1, 2, -1, 0].map(i16::to_le_bytes));
+    let stored = ParquetColumn::new(&Column::fixed(field, vec![5], codes)).unwrap();
+    assert_eq!((stored.layout, stored.size, stored.dictionary.is_some()), (PageLayout::Bits, 1, false));
+    assert_eq!(read_all(&*stored.values), [1, 0, 0, 0, 1]);
+    assert_eq!(read_all(&*stored.validity.unwrap().content()), [1, 1, 0, 0, 1]);
+}
+
+#[test]
+fn labels_that_are_dates_are_dates() {
+    let labels = |datatype, values: [i64; 2]| {
+        let values = values.map(|value| value.to_le_bytes().to_vec()).to_vec();
+        let labels = Labels { name: "l".into(), datatype, ordered: false, values };
+        let field = Field::new("a", Datatype::UInt8).with_labels(Arc::new(labels));
+        let stored = ParquetColumn::new(&Column::fixed(field, vec![2], Arc::new(vec![0, 1]))).unwrap();
+        (stored.leaf.logical, stored.dictionary.unwrap().plain.to_vec())
+    };
+    let (logical, days) = labels(Datatype::DateTimeWeek, [1, -1]);
+    assert_eq!((logical, days), (Some(Logical::Date), [7i32, -7].map(i32::to_le_bytes).concat()));
+    let (logical, times) = labels(Datatype::DateTimeHr, [1, -1]);
+    let milliseconds = Some(Logical::Timestamp(ArrowTimeUnit::Millisecond));
+    assert_eq!((logical, times), (milliseconds, [3_600_000i64, -3_600_000].map(i64::to_le_bytes).concat()));
+    let (logical, counts) = labels(Datatype::DateTimeDay, [1, i64::MIN]);
+    assert_eq!((logical, counts), (None, [1, i64::MIN].map(i64::to_le_bytes).concat()));
 }
 
 /// A value that is "not a time" is null, in every unit: no value is stored for it.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use tilefs_format::datatype::Datatype;
+use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::time_unit::TimeUnit;
 
 use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
-use crate::arrow::types::{as_days, bytes_type, code_labels, element_type, label_type, value_type};
+use crate::arrow::types::{
+    as_days, bytes_type, code_labels, element_type, in_memory, label_type, label_values, value_type,
+};
 use crate::column::missing::MissingAsNull;
 use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::Content;
@@ -14,6 +16,7 @@ use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
+use crate::number;
 use tilefs_format::calendar;
 
 /// The physical types, by their numbers in Parquet.
@@ -167,14 +170,18 @@ impl ParquetColumn {
             None => StoredType::of(field)?,
         };
         let is_codes = matches!(stored.layout, PageLayout::Indices(_));
-        let labels = field.labels.as_ref().filter(|_| is_codes);
+        let booleans = boolean_labels(field);
+        let labels = field.labels.as_ref().filter(|_| is_codes || booleans.is_some());
         let has_times = matches!(stored.layout, PageLayout::Values(_));
         let validity = MissingAsNull::validity(column, labels.map(|labels| &**labels), has_times);
         let values: Arc<dyn Content> = match &column.offsets {
             Some(offsets) if stored.leaf.logical == Some(Logical::String) && column.elements.is_none() => {
                 Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), validity.clone(), &field.name))
             }
-            _ => column.values.clone(),
+            _ => match booleans {
+                Some(labels) => booleans_of(column, labels),
+                None => column.values.clone(),
+            },
         };
         let is_text = stored.leaf.logical == Some(Logical::String) && column.offsets.is_some();
         let is_converted = stored.conversion.is_some() || field.datatype == Datatype::DateTimeUs;
@@ -191,16 +198,16 @@ impl ParquetColumn {
             leaf: stored.leaf,
             layout: stored.layout,
             values,
-            size: field.cell_size().unwrap_or(field.datatype.size() as u64),
+            size: if booleans.is_some() { 1 } else { field.cell_size().unwrap_or(field.datatype.size() as u64) },
             conversion: stored.conversion,
             offsets: column.offsets.clone(),
             elements: column.elements.clone(),
             validity,
-            dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
+            dictionary: labels.filter(|_| is_codes).map(|labels| dictionary(labels)).transpose()?,
             may_refuse,
-            statistics: column.statistics.clone(),
+            statistics: column.statistics.clone().filter(|_| booleans.is_none()),
             sort_rank: column.sort_rank,
-            datatype: field.datatype,
+            datatype: if booleans.is_some() { Datatype::Bool } else { field.datatype },
         })
     }
 
@@ -238,6 +245,9 @@ impl StoredType {
             return Ok(StoredType::of_type(bytes));
         }
         let datatype = field.datatype;
+        if boolean_labels(field).is_some() {
+            return Ok(StoredType::of_type(DataType::Boolean));
+        }
         if let Some(labels) = code_labels(field) {
             return Ok(StoredType::of_codes(datatype, labels));
         }
@@ -255,11 +265,13 @@ impl StoredType {
             Some(values) => {
                 let length = i32::try_from(values).ok().filter(|&values| values <= MAX_LISTED);
                 let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
-                let layout = match field.nullable {
-                    true => PageLayout::VaryingList { size },
-                    false => PageLayout::List { values: values.into(), size },
-                };
-                (layout, DataType::FixedSizeList(items, length))
+                match field.nullable {
+                    // Below a null list of fixed size readers make null items, and then floats of integers.
+                    true => (PageLayout::VaryingList { size }, DataType::LargeList(items)),
+                    false => {
+                        (PageLayout::List { values: values.into(), size }, DataType::FixedSizeList(items, length))
+                    }
+                }
             }
         };
         Ok(StoredType { layout, arrow, ..element })
@@ -298,9 +310,18 @@ impl StoredType {
             _ => (4, Some(narrowed::<8, 4>)),
         };
         let (width, conversion) = conversion;
-        let values = label_type(labels);
+        let (values, arrow) = match label_type(labels) {
+            text @ (DataType::LargeUtf8 | DataType::LargeBinary) => {
+                (text.clone(), DataType::Dictionary(Box::new(DataType::Int32), Box::new(text)))
+            }
+            // Readers restore durations from a type of their own, and make no dictionaries of numbers.
+            DataType::Timestamp(ArrowTimeUnit::Second) => {
+                let milliseconds = DataType::Timestamp(ArrowTimeUnit::Millisecond);
+                (milliseconds.clone(), milliseconds)
+            }
+            other => (other.clone(), other),
+        };
         let leaf = Leaf::of(&values);
-        let arrow = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values));
         StoredType { leaf, layout: PageLayout::Indices(width), conversion, arrow }
     }
 
@@ -369,26 +390,50 @@ fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64, wh
     Arc::new(Converted::integers(values, what, column, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
 }
 
+/// Returns the labels of codes if they are booleans, of which Parquet has no dictionaries.
+fn boolean_labels(field: &Field) -> Option<&Labels> {
+    code_labels(field).filter(|labels| labels.datatype == Datatype::Bool)
+}
+
+/// Returns the labels of the codes of a column, a byte each; 0 for codes without a label.
+fn booleans_of(column: &Column, labels: &Labels) -> Arc<dyn Content> {
+    let datatype = column.field.datatype;
+    let labels: Vec<u8> = labels.values.iter().map(|label| u8::from(label.iter().any(|byte| *byte != 0))).collect();
+    let label = move |code: &[u8]| {
+        let code = number::integer(datatype, code).and_then(|code| usize::try_from(code).ok());
+        code.and_then(|code| labels.get(code)).copied().unwrap_or(0)
+    };
+    Arc::new(Converted::new(column.values.clone(), datatype.size(), 1, move |from, to| {
+        from.chunks_exact(datatype.size()).zip(to).for_each(|(code, to)| *to = label(code));
+        Ok(())
+    }))
+}
+
 /// Returns the labels in the encoding PLAIN.
 fn dictionary(labels: &Labels) -> FormatResult<LabelDictionary> {
     let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
     let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;
-    let stored = StoredType::of_type(label_type(labels));
     let mut plain = Vec::new();
-    if stored.layout == PageLayout::Bytes {
+    if labels.datatype.kind() == Kind::Bytes {
         for label in labels.utf8_or_stored() {
             plain.extend(u32::try_from(label.len()).map_err(|_| too_long())?.to_le_bytes());
             plain.extend(label);
         }
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
-            return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
+            return Err(Unrepresentable::several_values_of_labels(&labels.name));
         }
-        let values: Arc<dyn Content> = Arc::new(labels.values.concat());
-        let values =
-            stored.conversion.map_or(values.clone(), |convert| convert(values, ConvertedColumn::new(&labels.name)));
-        plain.resize(usize::try_from(values.len()).map_err(|_| too_long())?, 0);
-        values.read_at(0, &mut plain).map_err(|error| Unrepresentable::new(error.to_string()))?;
+        let data_type = label_type(labels);
+        let values = label_values(labels).map_or_else(|| Arc::new(labels.values.concat()) as _, |made| made.values);
+        let named = ConvertedColumn::new(&labels.name);
+        let values = match StoredType::of_type(data_type.clone()).conversion {
+            Some(convert) => convert(values, named),
+            None if data_type == DataType::Timestamp(ArrowTimeUnit::Second) => {
+                multiplied(values, named, 1000, "milliseconds")
+            }
+            None => values,
+        };
+        plain = in_memory(&*values).map_err(|error| Unrepresentable::new(error.to_string()))?;
     }
     if i32::try_from(plain.len()).is_err() {
         return Err(too_long());

@@ -90,7 +90,7 @@ fn of_bands(scene: &Scene) -> String {
 fn data_type(field: &Field) -> FormatResult<u8> {
     let no = |what: &'static str| Err(Unrepresentable::new(format!("ENVI has no {what}")));
     Ok(match (field.datatype.kind(), field.datatype.size()) {
-        (Kind::Bytes, _) => return no("text or blobs"),
+        (Kind::Bytes, _) => return Err(Unrepresentable::bytes()),
         (Kind::Signed, 1) => return no("8-bit signed integers"),
         (Kind::Unsigned, 1) => 1,
         (Kind::Signed, 2) => 2,

@@ -149,7 +149,7 @@ impl Raster {
     /// Checks whether an array of this rank is a raster.
     pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
         let Some(values) = field.values_per_cell else {
-            return Err(Unrepresentable::new("a raster's cells have one size, and here each cell has its own"));
+            return Err(Unrepresentable::varying_cells());
         };
         let axes = rank + usize::from(values > 1);
         // A single row of cells is a series, a table or an index, which a raster of one line would misrepresent.

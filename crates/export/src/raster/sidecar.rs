@@ -79,17 +79,17 @@ fn gdal_type(field: &Field) -> FormatResult<&'static str> {
         (Kind::Signed, _) => "Int64",
         (Kind::Float, 4) => "Float32",
         (Kind::Float, _) => "Float64",
-        (Kind::Bytes, _) => return Err(Unrepresentable::new("a raster has no text or blobs")),
+        (Kind::Bytes, _) => return Err(Unrepresentable::bytes()),
     })
 }
 
 /// Checks whether an `.nhdr` or `.mhd` can describe a field of an array of this rank; returns the reason if not.
 pub fn check_image(field: &Field, rank: usize) -> FormatResult<()> {
     if field.values_per_cell.is_none() {
-        return Err(Unrepresentable::new("an image's cells have one size, and here each cell has its own"));
+        return Err(Unrepresentable::varying_cells());
     }
     if field.is_bytes() {
-        return Err(Unrepresentable::new("an image has no text or blobs"));
+        return Err(Unrepresentable::bytes());
     }
     if rank == 0 || rank + usize::from(field.values_per_cell != Some(1)) > 16 {
         return Err(Unrepresentable::new("an image has 1 to 16 axes"));

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::time_unit::TimeUnit;
 use tilefs_format::{json, text};
 use tilefs_threads::cancellation;
 
@@ -45,6 +46,20 @@ impl PandasFrame {
             object.unwrap_or_default().into_iter().filter_map(named).collect()
         };
         PandasFrame { index: types(INDEX), types: types(TYPES) }
+    }
+
+    /// Like [`PandasFrame::metadata`], for a Parquet file, which has no dictionaries of labels that are no text: the
+    /// columns have the labels themselves.
+    pub fn metadata_in_parquet(&self, columns: &[Column]) -> String {
+        let shown = |column: &Column| {
+            let mut column = column.clone();
+            let labels = column.field.labels.as_ref().filter(|labels| labels.datatype.kind() != Kind::Bytes);
+            if let Some(datatype) = labels.map(|labels| labels.datatype) {
+                column.field = Field::new(&column.field.name, datatype).with_nullable(true);
+            }
+            column
+        };
+        self.metadata(&columns.iter().map(shown).collect::<Vec<_>>())
     }
 
     /// Returns the metadata of a file with these columns.
@@ -106,7 +121,10 @@ impl Types {
         }
         let bits = 8 * datatype.size();
         let named = |kind: &str| Types { logical: format!("{kind}{bits}"), ..object("") };
+        // No reader has times finer than nanoseconds, which are counts.
+        let is_count = datatype.time_unit().is_some_and(|unit| unit > TimeUnit::Nanosecond);
         let number = match (datatype.time_unit(), datatype.kind()) {
+            (Some(_), _) if is_count => named("int"),
             (Some(_), _) if datatype.is_datetime() => object("datetime"),
             (Some(_), _) => object("timedelta"),
             _ if datatype == Datatype::Bool => object("bool"),
@@ -120,6 +138,8 @@ impl Types {
             return Types { logical: "categorical".into(), numpy: number.logical, categories };
         }
         let numpy = match (datatype.kind(), field.nullable) {
+            // "Not a time" is null.
+            _ if is_count => format!("Int{bits}"),
             _ if datatype.time_unit().is_some() => "object".to_owned(),
             _ if datatype == Datatype::Bool => if field.nullable { "boolean" } else { "bool" }.to_owned(),
             (Kind::Signed, true) => format!("Int{bits}"),

@@ -64,10 +64,10 @@ pub fn check(rows: &Field, columns: &Field, values: &Field) -> FormatResult<()> 
         return Err(Unrepresentable::new("Matrix Market has one number per cell"));
     }
     if values.datatype.time_unit().is_some() {
-        return Err(Unrepresentable::new("Matrix Market has no dates"));
+        return Err(Unrepresentable::times());
     }
     if values.nullable {
-        return Err(Unrepresentable::new("Matrix Market has no nulls"));
+        return Err(Unrepresentable::nulls());
     }
     Ok(())
 }

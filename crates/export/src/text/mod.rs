@@ -30,7 +30,7 @@ use table::TableColumn;
 /// Checks whether [`grid`] can hold a field; returns the reason if not.
 pub fn check_grid(field: &Field) -> FormatResult<()> {
     if field.values_per_cell.is_none() {
-        return Err(Unrepresentable::new("a grid has cells of one width, and here each cell has its own"));
+        return Err(Unrepresentable::varying_cells());
     }
     TextColumn::check(field)
 }
@@ -48,6 +48,11 @@ pub fn grid(column: &Column) -> FormatResult<Arc<dyn Content>> {
     let across = if column.shape.len() > 1 { column.shape.last().copied().unwrap_or(1) } else { 1 };
     let text = TextColumn::new(column, shown_labels(&column.field, |label| word(one_line(label))))?;
     Ok(Arc::new(TextLines::new(Vec::new(), vec![text], column.cells(), b' ', across)?))
+}
+
+/// Checks whether [`table`] and [`json_lines`] can hold a field; returns the reason if not.
+pub fn check_table(field: &Field) -> FormatResult<()> {
+    TextColumn::check(field)
 }
 
 /// Checks whether [`lines`] can hold a field; returns the reason if not.
@@ -163,11 +168,18 @@ fn json_labels(field: &Field) -> FormatResult<Option<Vec<Vec<u8>>>> {
     let Some(labels) = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1)) else { return Ok(None) };
     let mut shown = Vec::with_capacity(labels.values.len());
     let is_text = labels.datatype.kind() == Kind::Bytes;
+    // As for blobs: the labels of one column have one type, and distinct ones stay distinct.
+    let are_bytes = is_text && !labels.are_text();
     let printer = value::Printer::new(&Field::new(&field.name, labels.datatype), None).map(value::Printer::in_table);
     for (label, text) in labels.values.iter().zip(labels.shown()) {
         let mut out = Vec::new();
         match &printer {
             Ok(printer) if !is_text => printer.append_json(label, labels.datatype.size() == 8, &mut out),
+            _ if are_bytes => {
+                out.push(b'"');
+                json::append_base64(label, &mut out);
+                out.push(b'"');
+            }
             _ => json::append_string(&text, &mut out).map_err(|_| not_utf8(&field.name))?,
         }
         shown.push(out);

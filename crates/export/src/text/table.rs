@@ -17,6 +17,7 @@ use super::json::{self, JsonResult, NotInJson};
 use super::position::Position;
 use super::style::{self, LONG, Style};
 use super::value::Printer;
+use crate::column::reasons::{NOT_UTF8, refused_cell};
 use crate::column::{Column, FormatResult};
 use crate::content::validity::RowValidity;
 
@@ -218,11 +219,10 @@ impl TableColumn {
     /// Returns the error of a value that JSON cannot hold.
     fn refused(&self, row: u64, reason: NotInJson) -> Error {
         let what = match reason {
-            NotInJson::NotUtf8 => "not UTF-8",
+            NotInJson::NotUtf8 => NOT_UTF8,
             NotInJson::Geometry(what) => what,
         };
-        let what = format!("the value of row {row}, which is {what}; the attribute's raw files have its bytes");
-        Error::unsupported(what).in_field(self.cells.name())
+        refused_cell(row, what).in_field(self.cells.name())
     }
 
     /// Returns the text of a value, or of the end of a long value, without the NUL that ends it.

@@ -167,6 +167,20 @@ fn labels_replace_codes() {
     let field = Field::new("a", Datatype::Int8).with_labels(Arc::new(numbers));
     let column = Column::fixed(field.clone(), vec![1], Arc::new(vec![0]));
     assert_eq!(text_of(&measured(&[column], Style::Csv)), "a\n257\n");
+    for (datatype, label, text, json) in [
+        (Datatype::Bool, vec![1], "true", "true"),
+        (Datatype::DateTimeDay, 1i64.to_le_bytes().to_vec(), "1970-01-02", "\"1970-01-02\""),
+        (Datatype::Blob, vec![0xff, 0], "\"ff00\"", "\"/wA=\""),
+        (Datatype::StringUtf8, b"\xff".to_vec(), "\"\u{fffd}\"", "\"/w==\""),
+    ] {
+        let labels = Labels { name: "l".into(), datatype, ordered: false, values: vec![label] };
+        let field = Field::new("a", Datatype::Int8).with_labels(Arc::new(labels));
+        let column = Column::fixed(field, vec![1], Arc::new(vec![0]));
+        let csv = read_all(&measured(std::slice::from_ref(&column), Style::Csv));
+        assert_eq!(String::from_utf8_lossy(&csv), format!("a\n{text}\n"));
+        let lines = Measured::new(json_lines(&[column], |_| false).unwrap().table).unwrap();
+        assert_eq!(text_of(&lines), format!("{{\"a\":{json}}}\n"));
+    }
     // Several codes per cell have no label.
     let several = Column::fixed(field.with_values_per_cell(Some(2)), vec![1], Arc::new(vec![0, 0]));
     assert_eq!(text_of(&measured(std::slice::from_ref(&several), Style::Csv)), "a\n0 0\n");

@@ -56,9 +56,7 @@ impl Printer {
             (Kind::Bytes, 1, _) if datatype.is_string() || datatype == Datatype::GeomWkt => (PrinterKind::Text, 1),
             (Kind::Bytes, 1, _) => (PrinterKind::Hex, 2),
             (Kind::Bytes, ..) => {
-                return Err(Unrepresentable::new(
-                    "UTF-16 and UTF-32 text has no UTF-8 form of a length known without reading",
-                ));
+                return Err(Unrepresentable::wide_text());
             }
         };
         Ok(Printer { kind, datatype, width })

@@ -73,7 +73,7 @@ pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
         return Err(Unrepresentable::new("an image has two axes"));
     }
     if field.is_bytes() {
-        return Err(Unrepresentable::new("an image has no text or blobs"));
+        return Err(Unrepresentable::bytes());
     }
     Raster::check(field, rank)
 }

@@ -15,6 +15,7 @@ use crate::cf;
 use crate::column::boxes::Framed;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
+use crate::content::blanked::Blanked;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
@@ -61,7 +62,7 @@ impl ZarrType {
                 true if is_text => ("string", "vlen-utf8"),
                 true => ("variable_length_bytes", "vlen-bytes"),
                 false => {
-                    return Err(Unrepresentable::new("the cells of a Zarr array all have the same number of values"));
+                    return Err(Unrepresentable::varying_cells());
                 }
             };
             return Ok(ZarrType {
@@ -141,7 +142,8 @@ impl ZarrType {
     pub fn elements(&self, column: Column, first_row: Option<u64>) -> WholeElements {
         let values: Arc<dyn Content> = match &column.offsets {
             Some(offsets) if self.is_text => {
-                Arc::new(Utf8Values::new(column.values, offsets.clone(), None, &column.field.name))
+                let values = Blanked::of(column.values, offsets, column.validity.as_ref());
+                Arc::new(Utf8Values::new(values, offsets.clone(), None, &column.field.name))
             }
             Some(_) => column.values,
             None => self.encoded(column.values, ConvertedColumn::new(&column.field.name).from_row(first_row)),

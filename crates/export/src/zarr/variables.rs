@@ -199,6 +199,7 @@ impl GroupBuilder {
         let array = self.names.give(&format!("{name}_labels"));
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("labels of the codes of {name}, from 0 on").into());
+        attributes.extend(named(cf::field_attributes(&column.field, name)));
         let rows: Arc<dyn Boxes> = Arc::new(BoxedRows::of(column, count));
         self.add(array, &rows, vec![count.max(1)], kind, attributes, &[axis], None);
     }

@@ -1,8 +1,8 @@
 //! `enums/NAME.txt`: the labels of an enumeration; line k + 1 is the label of code k.
 //!
 //! Text is UTF-8 as stored (UTF-16 and UTF-32 are converted), except that a line break within a label becomes a space.
-//! Numbers are decimal, separated by spaces within a label; blobs are hexadecimal. schema.json has the exact labels of
-//! enumerations of up to a few MiB.
+//! Numbers are decimal, dates and times in ISO 8601, booleans `true` and `false`, separated by spaces within a label;
+//! blobs are hexadecimal. schema.json has the exact labels of enumerations of up to a few MiB.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn is_text_in_disguise(enumeration: &Enumeration) -> bool {
 
 fn label(datatype: Datatype, value: &[u8]) -> Vec<u8> {
     if datatype.kind() != Kind::Bytes && value.len().is_multiple_of(datatype.size()) {
-        let numbers = value.chunks(datatype.size()).filter_map(|one| number::text(datatype, one));
+        let numbers = value.chunks(datatype.size()).filter_map(|one| number::word(datatype, one));
         return numbers.collect::<Vec<_>>().join(" ").into_bytes();
     }
     match text::decode(datatype, value) {

@@ -31,7 +31,7 @@ pub fn notes_in_parquet(
 ) -> (Vec<(String, String)>, Option<StructColumn>) {
     let metadata = metadata(fields);
     geoparquet::retype_geometries(columns, &metadata);
-    let frame = pandas::PandasFrame::of(&metadata).metadata(columns);
+    let frame = pandas::PandasFrame::of(&metadata).metadata_in_parquet(columns);
     let known = || {
         known_rows(fields).unwrap_or_else(|error| {
             log::warn!("a table has no bounds of its geometries: {error}");

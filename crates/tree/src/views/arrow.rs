@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_export::Column;
 use tilefs_export::Content;
-use tilefs_export::arrow::arrow;
+use tilefs_export::arrow::{self, arrow};
 use tilefs_export::column::computed::Notation;
 use tilefs_format::error::{Error, Result};
 
@@ -15,7 +15,7 @@ use crate::node::quoting::{literal, shell_word};
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
-use crate::views::tables::{columns, no_tables, note_fields, stored_columns, unknown_column};
+use crate::views::tables::{columns, no_tables, note_fields, note_missing_columns, stored_columns, unknown_column};
 use crate::views::view::{Add, CommandTask, Parts, View};
 
 /// The table in Arrow's IPC format.
@@ -34,6 +34,7 @@ pub static ARROW: View = View {
     },
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
+        note_missing_columns(builder, fields, "cells.arrow", arrow::check);
         note_fields(builder, fields, "cells.arrow");
         builder.add_with("cells.arrow", &ARROW.facts, arrow_file(fields), fields.listing_of_all());
     }),

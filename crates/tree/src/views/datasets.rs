@@ -1,5 +1,6 @@
 //! All fields of an array in one file: `netcdf/`, `netcdf4/` and `hdf5/`.
 
+use tilefs_export::column::Unrepresentable;
 use tilefs_export::hdf5::{Form, hdf5};
 use tilefs_export::netcdf::netcdf;
 
@@ -69,7 +70,7 @@ pub static HDF5: View = View {
 fn add_netcdf(builder: &mut FolderBuilder, fields: &FieldFolder) {
     let is_sparse = fields.schema().is_sparse();
     if !is_sparse && fields.subarray.known_shape().is_some_and(|shape| shape.contains(&0)) {
-        return builder.leave_out("array.nc", "netCDF classic has no axis of length 0");
+        return builder.leave_out("array.nc", Unrepresentable::empty_axis());
     }
     let file = fields.file(|fields| Ok(netcdf(&columns_of_all(fields, Texts::Measured)?)?.file.content));
     let listing = NETCDF.facts.listing(&fields.shown).and(fields.listing_of_all());

@@ -40,7 +40,11 @@ pub static GRID: View = View {
 /// Declares the values as text. Codes of an enumeration are shown as labels: one per line along one axis, where they need
 /// no fixed width.
 fn add(files: &mut FilesOfField<'_>) {
-    if text::check_grid(&files.field).is_err() {
+    // Texts of any length have lines instead.
+    if let Err(reason) = text::check_grid(&files.field) {
+        if text::check_lines(&files.field).is_err() {
+            files.leave_out(files.name("txt"), reason);
+        }
         return;
     }
     let in_lines = files.fields.has_one_axis() && files.fields.has_labels(files.id);

@@ -15,7 +15,7 @@ use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
-use crate::views::tables::{columns_with_fields, forward_by_rows, measured, no_tables};
+use crate::views::tables::{columns_with_fields, forward_by_rows, measured, no_tables, note_missing_columns};
 use crate::views::view::{Add, Parts, View};
 
 /// The table as lines of JSON.
@@ -35,6 +35,7 @@ pub static JSON_LINES: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         let listing = JSON_LINES.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
+        note_missing_columns(builder, fields, "cells.jsonl", text::check_table);
         builder.add_with("cells.jsonl", &JSON_LINES.facts, file(fields), listing);
     }),
     parts: &[Parts { folder: PARTS, about: "", ending: "jsonl", sizing: |_| Sizing::Cells, make: file }],

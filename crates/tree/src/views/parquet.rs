@@ -18,7 +18,7 @@ use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};
 use crate::views::parts::{PARTS, part_name, part_of};
-use crate::views::tables::{columns_with_fields, no_tables, note_fields};
+use crate::views::tables::{columns_with_fields, no_tables, note_fields, note_missing_columns};
 use crate::views::view::{Add, CommandTask, Parts, View};
 
 /// The table in Parquet.
@@ -95,17 +95,7 @@ pub static PARQUET_METADATA: View = View {
 };
 
 fn add(builder: &mut FolderBuilder, fields: &FieldFolder) {
-    for id in fields.dimensions().chain(fields.attributes()) {
-        let mut field = fields.describe(id);
-        // For an enumeration, only the type of the codes matters here.
-        if fields.has_labels(id) {
-            field = field.with_values_per_cell(Some(1)).with_nullable(false);
-        }
-        if let Err(reason) = parquet::check(&field) {
-            let name = fields.user_name(id).into_owned();
-            builder.leave_out("cells.parquet", format!("its column {name} is missing: {reason}"));
-        }
-    }
+    note_missing_columns(builder, fields, "cells.parquet", parquet::check);
     note_fields(builder, fields, "cells.parquet");
     let file = whole_file(fields, |column| column);
     builder.add_with("cells.parquet", &PARQUET.facts, file, fields.listing_of_all());

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use tilefs_export::column::FormatResult;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{Measured, Table};
-use tilefs_export::{Column, Forward};
+use tilefs_export::{Column, Field, Forward};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Context;
 
@@ -35,6 +36,28 @@ pub fn no_tables(fields: &FieldFolder) -> std::result::Result<(), String> {
 pub fn note_fields(builder: &mut FolderBuilder, fields: &FieldFolder, name: &str) {
     if let Some(table) = computed_table(fields) {
         builder.leave_out(name, table.about_stored());
+    }
+}
+
+/// Notes the stored columns that the file of a table lacks; `check` returns the reason.
+pub fn note_missing_columns(
+    builder: &mut FolderBuilder,
+    fields: &FieldFolder,
+    file: &str,
+    check: fn(&Field) -> FormatResult<()>,
+) {
+    if computed_table(fields).is_some() {
+        return;
+    }
+    for id in fields.dimensions().chain(fields.attributes()) {
+        let mut field = fields.describe(id);
+        // For an enumeration, only the type of the codes matters here.
+        if fields.has_labels(id) {
+            field = field.with_values_per_cell(Some(1)).with_nullable(false);
+        }
+        if let Err(reason) = check(&field) {
+            builder.leave_out(file, format!("its column {} is missing: {reason}", column_name(fields, id)));
+        }
     }
 }
 

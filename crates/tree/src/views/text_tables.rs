@@ -14,7 +14,7 @@ use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};
-use crate::views::tables::{columns, forward_by_rows, measured, no_tables, note_fields};
+use crate::views::tables::{columns, forward_by_rows, measured, no_tables, note_fields, note_missing_columns};
 use crate::views::view::{Add, CommandTask, Parts, View};
 
 /// The table with tabs.
@@ -34,6 +34,7 @@ pub static TSV: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         let listing = TSV.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
+        note_missing_columns(builder, fields, "cells.tsv", text::check_table);
         builder.add_with("cells.tsv", &TSV.facts, whole(fields, Style::Tsv), listing);
         note_fields(builder, fields, "cells.tsv");
     }),
@@ -67,6 +68,7 @@ pub static CSV: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         let listing = CSV.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
+        note_missing_columns(builder, fields, "cells.csv", text::check_table);
         builder.add_with("cells.csv", &CSV.facts, whole(fields, Style::Csv), listing);
     }),
     parts: &[

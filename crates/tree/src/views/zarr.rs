@@ -25,6 +25,7 @@ use crate::node::named::NamedFolder;
 use crate::node::names::OF_GROUPS;
 use crate::node::quoting::{literal, shell_word};
 use crate::node::{Entry, EntryKind, Folder, NODE, Node};
+use crate::views::builder::FolderBuilder;
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
@@ -60,13 +61,7 @@ pub static ZARR_VIEW: View = View {
         ..ViewFacts::PLAIN
     },
     add: Add::Whole(|builder, fields, is_slice| {
-        let form = form(fields, is_slice);
-        for id in fields.attributes().chain(fields.dimensions()) {
-            let field = fields.describe(id);
-            if let Err(reason) = form.map_or(zarr::check as fn(&_) -> _, |form| form.check)(&field) {
-                builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
-            }
-        }
+        note_missing_arrays(builder, fields, is_slice, ZARR);
         builder.add_unlisted_whole(ZARR, METADATA, &ZARR_VIEW.facts, folder(fields, is_slice, ZarrVersion::Third));
     }),
     commands: &[(CommandTask::Chunks, open)],
@@ -87,11 +82,22 @@ pub static ZARR2_VIEW: View = View {
         ..ViewFacts::PLAIN
     },
     add: Add::Whole(|builder, fields, is_slice| {
+        note_missing_arrays(builder, fields, is_slice, ZARR2);
         let folder = folder(fields, is_slice, ZarrVersion::Second);
         builder.add_unlisted_whole(ZARR2, second::GROUP, &ZARR2_VIEW.facts, folder);
     }),
     ..View::PLAIN
 };
+
+/// Notes the fields of which the group in a folder has no array.
+fn note_missing_arrays(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool, folder: &str) {
+    let check = form(fields, is_slice).map_or(zarr::check as fn(&_) -> _, |form| form.check);
+    for id in fields.attributes().chain(fields.dimensions()) {
+        if let Err(reason) = check(&fields.describe(id)) {
+            builder.leave_out(&format!("{folder}/{}", fields.names.of_field(id)), reason);
+        }
+    }
+}
 
 /// Returns the name of the folder of a version.
 fn name_of(version: ZarrVersion) -> &'static str {
