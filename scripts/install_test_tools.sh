@@ -103,6 +103,8 @@ want rsync rsync
 want curl curl
 want rclone rclone
 want mount.davfs davfs2
+want cadaver cadaver
+want nginx nginx-light
 want gio libglib2.0-bin
 want dbus-run-session dbus
 [ -e /usr/lib/gvfs/gvfsd-dav ] || [ -e /usr/libexec/gvfsd-dav ] || packages="$packages gvfs gvfs-backends"

@@ -7,7 +7,7 @@ use hyper::header::{
     ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
     LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
-use hyper::{Method, StatusCode};
+use hyper::{HeaderMap, Method, StatusCode};
 
 use super::coding::{Coding, may_be_compressed};
 use super::connection::body::Pieces;
@@ -39,10 +39,10 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
             let found = site.attempt(|| format!("look-up of {}", path.text()), || snapshot.find(path.names()));
             let answered = found.and_then(|found| Request { site, snapshot, path: &path, asked }.answer(found));
             answered.unwrap_or_else(|refusal| {
-                if !wants_html(asked) {
+                if !wants_html(&asked.method, &asked.headers) {
                     return Answer::line(refusal.status(), &refusal.to_string());
                 }
-                let page = page::refusal(&path, &refusal, asked);
+                let page = page::refusal(&path, &refusal);
                 let answer = Answer::text(refusal.status(), "text/html; charset=utf-8", page);
                 answer.with(CONTENT_SECURITY_POLICY, page::policy())
             })
@@ -53,9 +53,9 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
 }
 
 /// Returns whether a browser asks for something to show.
-fn wants_html(asked: &Question) -> bool {
-    let accepted = asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
-    asked.method != "PROPFIND" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+pub fn wants_html(method: &Method, headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    method.as_str() != "PROPFIND" && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 /// The form in which a file is sent.
@@ -94,8 +94,8 @@ impl Request<'_> {
             _ if self.asked.method.as_str() == "PROPFIND" => self.properties(found),
             Node::File(file) => self.file(&found, &file),
             Node::Folder(_) if !self.path.is_folder() => {
-                let query = self.asked.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
-                let location = self.path.url(true) + &query;
+                let mut location = self.asked.root.url_of(self.path, true);
+                location.extend(self.asked.query.iter().flat_map(|query| ["?", query]));
                 Ok(Answer::line(StatusCode::MOVED_PERMANENTLY, &location).with(LOCATION, location))
             }
             Node::Folder(_) => match page::chosen(self.path, self.asked) {
@@ -218,8 +218,8 @@ impl Request<'_> {
                     return Ok(ListingPieces::new(members, ListingForm::Json, "[".to_owned(), |_| "\n]\n".to_owned()));
                 }
                 let page = page::Page::new(self.site, self.path, &found.node, self.asked)?;
-                let (form, before) = (ListingForm::Html { query: page.query() }, page.before());
-                Ok(ListingPieces::new(members, form, before, move |few| page.after(few)))
+                let before = page.before();
+                Ok(ListingPieces::new(members, ListingForm::Html, before, move |few| page.after(few)))
             },
         )?;
         let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);
@@ -239,12 +239,13 @@ impl Request<'_> {
     fn wants_json(&self) -> bool {
         let is_asked = self.query().any(|pair| pair == "json" || pair.starts_with("json="));
         let accepted = self.asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        is_asked || (accepted.contains("application/json") && !wants_html(self.asked))
+        is_asked || (accepted.contains("application/json") && !wants_html(&self.asked.method, &self.asked.headers))
     }
 
     fn properties(&self, found: Found) -> Result<Answer, Refusal> {
         let depth = match Depth::of(&self.asked.headers) {
-            Ok(Depth::Endless) => {
+            // There is nothing below a file.
+            Ok(Depth::Endless) if matches!(found.node, Node::Folder(_)) => {
                 let kind = "application/xml; charset=utf-8";
                 return Ok(Answer::text(StatusCode::FORBIDDEN, kind, FINITE.to_owned()));
             }
@@ -257,7 +258,7 @@ impl Request<'_> {
         };
         let pieces = self.site.attempt(
             || format!("properties of {}", self.path.text()),
-            || PropertyPieces::new(self.site, &self.snapshot, self.path, found, properties, depth),
+            || PropertyPieces::new(self.site, &self.snapshot, (self.path, &self.asked.root), found, properties, depth),
         )?;
         let answer = Answer::in_pieces(StatusCode::MULTI_STATUS, None, Box::new(pieces))?;
         Ok(answer.with(CONTENT_TYPE, "application/xml; charset=utf-8"))

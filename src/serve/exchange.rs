@@ -9,19 +9,20 @@ use std::time::{Duration, Instant};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, HeaderName, REFERRER_POLICY, RETRY_AFTER,
-    VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONNECTION, HeaderName, LOCATION, REFERRER_POLICY,
+    RETRY_AFTER, SET_COOKIE, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::answer::answer;
+use super::answer::{answer, wants_html};
 use super::connection::body::{Ongoing, ReplyBody};
 use super::connection::peer::{LOOK, Peer, Watch};
 use super::connection::workers::Workers;
-use super::http::access::{AccessRules, Denied};
+use super::http::access::{AccessRules, Denied, without_token};
 use super::http::path::TreePath;
+use super::http::proxy::Root;
 use super::message::{Answer, Question};
 use super::site::Site;
 use crate::reports::is_report;
@@ -48,6 +49,8 @@ pub struct Service {
     /// The threads for reports, which must be readable when all others are busy.
     report_workers: Arc<Workers>,
     access: AccessRules,
+    /// The port that the server listens on.
+    port: u16,
     /// The origin whose pages may read, or `*`.
     cors: Option<String>,
     /// How long a client may take to send the head of a request or its body, and how long it may receive nothing of a
@@ -58,12 +61,19 @@ pub struct Service {
 }
 
 impl Service {
-    pub fn new(site: Arc<Site>, access: AccessRules, cors: Option<String>, client_timeout: Duration) -> Arc<Self> {
+    pub fn new(
+        site: Arc<Site>,
+        access: AccessRules,
+        port: u16,
+        cors: Option<String>,
+        client_timeout: Duration,
+    ) -> Arc<Self> {
         Arc::new(Service {
             site,
             workers: Arc::new(Workers::new(MOST_LONG * 2)),
             report_workers: Arc::new(Workers::new(REPORT_THREADS)),
             access,
+            port,
             cors,
             client_timeout,
             long: Semaphore::new(MOST_LONG),
@@ -102,9 +112,19 @@ impl Service {
                 .with(HeaderName::from_static("dav"), "1")
                 .with(HeaderName::from_static("ms-author-via"), "DAV");
         }
-        if let Err(denied) = self.access.check(&head.headers, head.uri.query()) {
-            self.site.counts.denied();
-            return refuse(denied);
+        let granted = match self.access.check(&head.headers, head.uri.query(), || ongoing.peer.is_own()) {
+            Ok(granted) => granted,
+            Err(denied) => {
+                self.site.counts.denied();
+                return refuse(denied);
+            }
+        };
+        let query = head.uri.query().and_then(without_token);
+        let root = Root::of(&head.headers, head.version, self.port);
+        let cookie = granted.needs_cookie.then(|| self.access.cookie(&format!("{}/", root.path()))).flatten();
+        let known = |answer: Answer| cookie.iter().fold(answer, |answer, cookie| answer.with(SET_COOKIE, cookie));
+        if granted.by_address && head.method == Method::GET && wants_html(&head.method, &head.headers) {
+            return known(without_its_token(head.uri.path(), query.as_deref()));
         }
         // While a body is awaited, the connection counts as one that waits for a request, and can be closed.
         let body = match head.method.as_str() {
@@ -125,13 +145,13 @@ impl Service {
         }
         let question = Question {
             path: head.uri.path().to_owned(),
-            token: self.access.token_in(head.uri.query()),
-            query: head.uri.query().map(str::to_owned),
+            query,
+            root,
             method: head.method,
             headers: head.headers,
             body,
         };
-        self.made(question, is_report, ongoing).await
+        known(self.made(question, is_report, ongoing).await)
     }
 
     /// Has an answer made on a thread. Ends the work if the client is gone, or if it is long and there are many such.
@@ -192,6 +212,15 @@ impl Service {
     }
 }
 
+/// Returns the answer that leads a browser to the same page without the token in its address, which people share.
+fn without_its_token(path: &str, query: Option<&str>) -> Answer {
+    // Relative, because a proxy may have removed the beginning of the path.
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let location = format!("./{name}{query}");
+    Answer::line(StatusCode::SEE_OTHER, &location).with(LOCATION, location)
+}
+
 fn refuse(denied: Denied) -> Answer {
     match denied {
         Denied::Token => {
@@ -199,6 +228,10 @@ fn refuse(denied: Denied) -> Answer {
             // Browsers and file managers ask for a password, which is the token.
             answer.with(WWW_AUTHENTICATE, "Basic realm=\"tilefs\", charset=\"UTF-8\"")
         }
+        Denied::User => Answer::line(
+            StatusCode::FORBIDDEN,
+            "only the user who started this server can read it: others can if it is started with --token TOKEN or --allow-other",
+        ),
         Denied::Host => Answer::line(
             StatusCode::MISDIRECTED_REQUEST,
             "this server is for this machine: use the host localhost or 127.0.0.1, or start it with --token",

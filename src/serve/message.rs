@@ -5,6 +5,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use hyper::{HeaderMap, Method, StatusCode};
 
 use super::connection::body::Pieces;
+use super::http::proxy::Root;
 use super::http::refusal::Refusal;
 
 /// A request whose sender may read.
@@ -13,9 +14,10 @@ pub struct Question {
     pub method: Method,
     /// The path of the URL, with its escapes.
     pub path: String,
+    /// The query without the token.
     pub query: Option<String>,
-    /// The token of the server, if the query has it.
-    pub token: Option<String>,
+    /// Where the client finds the tree.
+    pub root: Root,
     pub headers: HeaderMap,
     pub body: Bytes,
 }

@@ -2,13 +2,14 @@
 //! [`tilefs_tree`].
 //!
 //! * [`HttpServer`]: listens, and answers until it is stopped
-//! * [`ServeOptions`]: the address, who may read, and prefetching
+//! * [`ServeOptions`], [`WithoutToken`]: the address, who may read, and prefetching
 //!
 //! The path of a request:
 //!
 //! 1. `listener.rs` accepts connections, and `connection/connections.rs` bounds their number: one that keeps the server
 //!    waiting makes room for a new one.
-//! 2. `exchange.rs` takes a request from the HTTP library, checks with `http/access.rs` whether it may read, and hands it
+//! 2. `exchange.rs` takes a request from the HTTP library, checks with `http/access.rs` whether it may read (for
+//!    which `connection/owner.rs` finds its user), and hands it
 //!    to a thread of `connection/workers.rs`, because reading an array blocks. It ends requests that take long if there
 //!    are many.
 //! 3. `answer.rs` decides the reply (`message.rs`): a file (`files.rs`), or in `folder/` a listing (`listing.rs`, `page.rs`),
@@ -33,4 +34,5 @@ mod served_file;
 mod server;
 mod site;
 
-pub use server::{HttpServer, ServeOptions, is_loopback};
+pub use http::access::WithoutToken;
+pub use server::{HttpServer, ServeError, ServeOptions, is_loopback};

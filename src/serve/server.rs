@@ -1,6 +1,6 @@
 //! A running server: its sockets, threads and end.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use rustix::net::listen;
 use rustix::process::{Resource, getrlimit};
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::statistics;
 use tilefs_threads as threads;
 use tokio::sync::watch;
 
 use super::connection::connections::Connections;
 use super::exchange::Service;
-use super::http::access::AccessRules;
+use super::http::access::{AccessRules, WithoutToken};
 use super::listener::Listener;
 use super::refresh;
 use super::site::Site;
@@ -44,8 +43,11 @@ const MAX_THREADS: usize = 4;
 pub struct ServeOptions {
     /// The address to listen on; port 0 is any free one.
     pub listen: SocketAddr,
-    /// The token that clients must present, if any.
+    /// The token of clients that may read, if there is one.
     pub token: Option<String>,
+    /// A token besides this one that opens the server once.
+    pub pass: Option<String>,
+    pub without_token: WithoutToken,
     /// The origin whose pages may read, or `*`; `None` for only the pages of this server.
     pub cors: Option<String>,
     /// How long a client may take to send a request, or send none, and how long it may take nothing of its reply.
@@ -58,6 +60,17 @@ pub struct ServeOptions {
     pub read_ahead_window: Window,
     /// Whether files that are requested as a whole are prefetched from the first byte: for storage with latency.
     pub expects_whole_reads: bool,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {0}: another program uses this port; give another with --listen, or --port 0")]
+    InUse(SocketAddr),
+    #[error("cannot listen on {0}: {1}")]
+    Unusable(SocketAddr, io::Error),
+    #[error("cannot start a thread: {0}")]
+    NoThread(io::Error),
 }
 
 /// A running server. Dropping it stops it.
@@ -73,10 +86,12 @@ impl HttpServer {
     /// Listens and serves a tree. When this returns, the server answers.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the address cannot be used, or a thread cannot be started.
-    pub fn start(tree: impl ServedTree + 'static, options: &ServeOptions) -> Result<HttpServer> {
-        let failed = |what: &str, error: io::Error| Error::usage(format!("{what}: {error}"));
-        let unusable = |error| failed(&format!("cannot listen on {}", options.listen), error);
+    /// If the address cannot be used, or a thread cannot be started.
+    pub fn start(tree: impl ServedTree + 'static, options: &ServeOptions) -> Result<HttpServer, ServeError> {
+        let unusable = |error: io::Error| match error.kind() {
+            ErrorKind::AddrInUse => ServeError::InUse(options.listen),
+            _ => ServeError::Unusable(options.listen, error),
+        };
         let socket = TcpListener::bind(options.listen).map_err(unusable)?;
         // The standard library's backlog is 128. If more connections arrive at once, the kernel ignores them for a
         // second.
@@ -92,11 +107,10 @@ impl HttpServer {
         let missing = options.refresh.map(|_| refresh.clone());
         let site =
             Site::new(Arc::new(tree), read_ahead, options.expects_whole_reads, Arc::clone(&connections), missing);
-        let no_thread = |error| failed("cannot start a thread", error);
-        refresh::start(Arc::downgrade(&site), triggers, options.refresh).map_err(no_thread)?;
+        refresh::start(Arc::downgrade(&site), triggers, options.refresh).map_err(ServeError::NoThread)?;
 
-        let access = AccessRules::new(options.token.as_deref(), is_local_only(&address, options.cors.as_deref()));
-        let service = Service::new(Arc::clone(&site), access, options.cors.clone(), options.client_timeout);
+        let (access, port) = (access_rules(options, &address), address.port());
+        let service = Service::new(Arc::clone(&site), access, port, options.cors.clone(), options.client_timeout);
         let (stop, stopped) = watch::channel(false);
         // From here on, dropping the server stops its threads.
         let mut server = HttpServer { address, site, refresh, stop, threads: Vec::new() };
@@ -116,7 +130,7 @@ impl HttpServer {
                 Ok(thread) => server.threads.push(thread),
                 // One thread is enough.
                 Err(_) if number > 0 => break,
-                Err(error) => return Err(no_thread(error)),
+                Err(error) => return Err(ServeError::NoThread(error)),
             }
         }
         Ok(server)
@@ -153,10 +167,14 @@ impl HttpServer {
     }
 }
 
-/// Returns whether only programs of this machine should reach a server at this address, and no web page that gives its
-/// own name that address. Where pages of any origin may read, none needs to.
-fn is_local_only(address: &SocketAddr, cors: Option<&str>) -> bool {
-    is_loopback(address) && cors != Some("*")
+/// Returns who may read from a server at this address.
+fn access_rules(options: &ServeOptions, address: &SocketAddr) -> AccessRules {
+    // Only programs of this machine should get in without a token, and no web page that gives its own name this
+    // machine's address. Where pages of any origin may read, none needs to.
+    let is_for_this_machine = options.without_token == WithoutToken::OwnUser || is_loopback(address);
+    let only_local_names = is_for_this_machine && options.cors.as_deref() != Some("*");
+    let (token, pass) = (options.token.as_deref(), options.pass.as_deref());
+    AccessRules::new(token, pass, options.without_token, only_local_names, address.port())
 }
 
 /// Returns whether only this machine can connect to an address.

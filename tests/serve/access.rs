@@ -1,11 +1,17 @@
 //! Access with and without a token, and requests that are always refused.
 
+use tilefs::serve::{ServeOptions, WithoutToken};
+
 use crate::client::{Program, ask, demo, get, options, send, serve_toy, serve_toy_with};
+
+/// Returns the options of a server that everybody needs a token for.
+fn with_token(token: &str) -> ServeOptions {
+    ServeOptions { token: Some(token.to_owned()), without_token: WithoutToken::Nobody, ..options() }
+}
 
 #[test]
 fn without_its_token_a_server_gives_nothing() {
-    let (server, address, _) =
-        serve_toy_with(&tilefs::serve::ServeOptions { token: Some("s3cret".to_owned()), ..options() });
+    let (server, address, _) = serve_toy_with(&with_token("s3cret"));
     for target in ["/hello.txt", "/", "/none", "/hello.txt?token=s3cre", "/hello.txt?token=s3cret2", "/..", "/.tilefs/"]
     {
         for method in ["GET", "HEAD", "PROPFIND", "PUT"] {
@@ -20,11 +26,39 @@ fn without_its_token_a_server_gives_nothing() {
         assert_eq!(ask(address, "PROPFIND", "/", &[header, "Depth: 0"]).status, 207);
     }
     assert_eq!(get(address, "/hello.txt?token=s3cret").body, b"hello\n");
-    // Links on a page keep the token, and no other text of the client.
+    // People share links and addresses, so no page and no redirect has the token.
     let headers = ["Authorization: Bearer s3cret"];
     assert!(!ask(address, "GET", "/?token=s3cret2", &headers).text().contains("s3cret"));
-    assert!(get(address, "/?token=s3cret").text().contains("<a href=\"hello.txt?token=s3cret\">"));
+    assert!(get(address, "/?token=s3cret").text().contains("<a href=\"hello.txt\">"));
+    let folder = get(address, "/many?a=b&token=s3cret");
+    assert_eq!((folder.status, folder.header("location"), folder.text()), (301, "/many/?a=b", "/many/?a=b\n".into()));
     assert!(get(address, "/.tilefs/stats.json?token=s3cret").json()["denied"].as_u64().unwrap() >= 28);
+    server.stop();
+}
+
+/// A browser goes on without the token in its address, with a cookie.
+#[test]
+fn a_browser_keeps_the_token_out_of_its_address() {
+    let (server, address, _) = serve_toy_with(&with_token("s3cret"));
+    let html = "Accept: text/html,*/*";
+    for (target, location) in [
+        ("/?token=s3cret", "./"),
+        ("/many/?token=s3cret&tab=Files", "./?tab=Files"),
+        ("/hello.txt?token=s3cret", "./hello.txt"),
+        ("//evil.example?token=s3cret", "./evil.example"),
+    ] {
+        let reply = ask(address, "GET", target, &[html]);
+        assert_eq!((reply.status, reply.header("location")), (303, location), "{target}");
+        let cookie = reply.header("set-cookie");
+        assert!(cookie.contains("; HttpOnly; SameSite=Lax") && !cookie.contains("s3cret"), "{cookie}");
+        let pair = format!("Cookie: {}", cookie.split(';').next().unwrap());
+        assert_eq!(ask(address, "GET", "/", &[html, &pair]).status, 200);
+        assert_eq!(ask(address, "GET", "/hello.txt", &[&pair]).body, b"hello\n");
+        assert_eq!(ask(address, "GET", "/hello.txt", &[pair.split_at(pair.len() - 1).0]).status, 401);
+    }
+    assert_eq!(ask(address, "GET", "/?token=wrong", &[html]).status, 401);
+    let behind = ask(address, "GET", "/?token=s3cret", &[html, "X-Forwarded-Prefix: /data"]);
+    assert!(behind.header("set-cookie").contains("; Path=/data/;"), "{behind:?}");
     server.stop();
 }
 
@@ -68,11 +102,7 @@ fn pages_of_others_read_only_where_that_is_allowed() {
     assert_eq!(ask(address, "GET", "/hello.txt", &[origin]).header("access-control-allow-origin"), "");
     server.stop();
     for (cors, vary) in [("*", ""), ("https://viewer.example", "Origin")] {
-        let (server, address, _) = serve_toy_with(&tilefs::serve::ServeOptions {
-            cors: Some(cors.to_owned()),
-            token: Some("t".to_owned()),
-            ..options()
-        });
+        let (server, address, _) = serve_toy_with(&ServeOptions { cors: Some(cors.to_owned()), ..with_token("t") });
         // A browser asks without the token.
         let asked = ask(address, "OPTIONS", "/hello.txt", &[origin, "Access-Control-Request-Method: GET"]);
         assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, cors));
@@ -105,8 +135,7 @@ fn a_server_of_this_machine_is_not_reached_under_another_name() {
 #[test]
 fn an_origin_that_may_read_does_not_let_in_others_under_their_names() {
     for (cors, of_others) in [("https://viewer.example", 421), ("*", 200)] {
-        let (server, address, _) =
-            serve_toy_with(&tilefs::serve::ServeOptions { cors: Some(cors.to_owned()), ..options() });
+        let (server, address, _) = serve_toy_with(&ServeOptions { cors: Some(cors.to_owned()), ..options() });
         let status = |host: &str| {
             let request = format!(
                 "GET /hello.txt HTTP/1.1\r\nHost: {host}\r\nOrigin: https://viewer.example\r\nConnection: close\r\n\r\n"
@@ -124,7 +153,7 @@ fn a_mapped_address_of_this_machine_is_reached_under_no_other_name() {
     let listen = "[::ffff:127.0.0.1]:0".parse().unwrap();
     let Ok(server) = tilefs::serve::HttpServer::start(
         support::toy::root(&std::sync::Arc::default()),
-        &tilefs::serve::ServeOptions { listen, ..options() },
+        &ServeOptions { listen, ..options() },
     ) else {
         return support::skip::skipped(support::skip::Need::BareSystem, "there is no IPv6");
     };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilefs::read_ahead::Window;
-use tilefs::serve::{HttpServer, ServeOptions};
+use tilefs::serve::{HttpServer, ServeOptions, WithoutToken};
 
 use support::toy::{self, Counters};
 
@@ -126,6 +126,8 @@ pub fn options() -> ServeOptions {
     ServeOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         token: None,
+        pass: None,
+        without_token: WithoutToken::OwnUser,
         cors: None,
         client_timeout: Duration::from_secs(30),
         refresh: None,
@@ -151,6 +153,8 @@ pub fn serve_toy_with(options: &ServeOptions) -> (HttpServer, SocketAddr, Arc<Co
 pub struct Program {
     child: Child,
     pub address: SocketAddr,
+    /// The URL that it printed.
+    pub printed: String,
 }
 
 impl Program {
@@ -165,18 +169,19 @@ impl Program {
     pub fn open(array: &Path, browser: &OsStr) -> (Program, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
         let program = Self::run(command.arg("open").arg(array).env("BROWSER", browser).env_remove("TILEFS_TOKEN"));
-        let url = program.url();
+        let url = program.printed.clone();
         (program, url)
     }
 
     /// Runs a command that serves, until it has printed its address.
-    fn run(command: &mut Command) -> Program {
+    pub fn run(command: &mut Command) -> Program {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim_end().strip_suffix('/').and_then(|line| line.rsplit_once("http://"));
-        let address = url.unwrap_or_else(|| panic!("no address: {line:?}")).1.parse().unwrap();
-        Program { child, address }
+        let place = line.find("http://").unwrap_or_else(|| panic!("no address: {line:?}"));
+        let printed = line[place..].trim_end().to_owned();
+        let address = printed.split('/').nth(2).unwrap().parse().unwrap();
+        Program { child, address, printed }
     }
 
     pub fn url(&self) -> String {

@@ -4,7 +4,7 @@ const url = process.argv[2];
 const get = globalThis.fetch;
 globalThis.fetch = (path) => get(url + path);
 const element = () => ({
-  dataset: { query: "" },
+  dataset: {},
   getContext: () => ({ createImageData: (width, height) => ({ data: new Uint8ClampedArray(4 * width * height) }), putImageData: () => {} }),
   append: (...parts) => console.log(parts[1].textContent),
 });

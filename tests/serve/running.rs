@@ -19,7 +19,7 @@ fn what_cannot_be_served_is_one_line_and_a_status() {
     let address = taken.local_addr().unwrap().to_string();
     for (arguments, status, part) in [
         (&[][..], 2, "ARRAY"),
-        (&[&array, "--listen", &address], 2, "cannot listen on"),
+        (&[&array, "--listen", &address], 1, "another program uses this port; give another with --listen, or --port 0"),
         (&[&array, "--listen", "nonsense"], 2, "ADDRESS:PORT"),
         (&[&array, "--token", ""], 2, "--token"),
         (&[&array, "--cors=nonsense"], 2, "https://"),
@@ -130,7 +130,12 @@ fn open_serves_on_a_free_port_and_starts_the_browser_that_is_named() {
     std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
     let (mut first, url) = Program::open(&demo(), browser.as_os_str());
     crate::client::eventually("the browser starts", || opened.exists());
-    assert_eq!(std::fs::read_to_string(&opened).unwrap(), url);
+    let shown = std::fs::read_to_string(&opened).unwrap();
+    let (place, token) = url.split_once("?token=").unwrap();
+    let (same, pass) = shown.split_once("?token=").unwrap();
+    assert_eq!((same, token.len(), pass.len()), (place, 32, 32));
+    // Everybody sees the arguments of the browser, so its token works once.
+    assert_ne!(token, pass);
     assert_eq!(get(first.address, "/schema.json").status, 200);
     // Another one takes another port. Without a browser, the address is printed.
     std::fs::remove_file(&opened).unwrap();

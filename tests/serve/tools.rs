@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::client::{Program, demo, get};
 use support::skip::{Need, is_root, python_with, skipped};
 
-fn has(program: &str) -> bool {
+pub fn has(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
         .chain(["/usr/sbin".into(), "/sbin".into()])
         .any(|folder| folder.join(program).is_file());
@@ -18,7 +18,7 @@ fn has(program: &str) -> bool {
 }
 
 #[track_caller]
-fn output(command: &mut Command) -> Vec<u8> {
+pub fn output(command: &mut Command) -> Vec<u8> {
     let Output { status, stdout, stderr } = command.output().expect("the program starts");
     assert!(status.success(), "{command:?}: {} {}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     stdout
@@ -71,7 +71,8 @@ fn davfs2_mounts_a_server() {
     if !has("mount.davfs") || !is_root() {
         return;
     }
-    let server = Program::start(&demo(), &[]);
+    // davfs2 has a user of its own.
+    let server = Program::start(&demo(), &["--allow-other"]);
     let folder = tempfile::tempdir().unwrap();
     let mountpoint = folder.path().join("mnt");
     std::fs::create_dir(&mountpoint).unwrap();

@@ -57,6 +57,30 @@ fn an_endless_depth_is_refused() {
         assert!(reply.status == 403 && reply.text().contains("propfind-finite-depth"), "{reply:?}");
     }
     assert_eq!(ask(server.address, "PROPFIND", "/", &["Depth: 2"]).status, 400);
+    // There is nothing below a file.
+    for headers in [&["Depth: infinity"][..], &[]] {
+        let found = resources(&ask(server.address, "PROPFIND", "/temp.f32", headers));
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("/temp.f32".to_owned(), (false, Some(80_000)))]);
+    }
+}
+
+/// Behind a proxy, each URL in a reply leads back to its member, whether or not the proxy says what it has removed.
+#[test]
+fn urls_of_members_are_right_behind_a_proxy() {
+    let server = Program::start(&demo(), &[]);
+    let hrefs = |target: &str, headers: &[&str]| -> Vec<String> {
+        resources(&ask(server.address, "PROPFIND", target, headers)).into_keys().collect()
+    };
+    let with_prefix = hrefs("/dims/", &["Depth: 1", "X-Forwarded-Prefix: /deep/data/"]);
+    assert_eq!(with_prefix, ["/deep/data/dims/", "/deep/data/dims/x.i64", "/deep/data/dims/y.i64"]);
+    let relative = ["./", "./x.i64", "./y.i64"];
+    for sign in ["X-Forwarded-For: 192.0.2.1", "Via: 1.1 proxy", "Forwarded: for=_a"] {
+        assert_eq!(hrefs("/dims/", &["Depth: 1", sign]), relative, "{sign}");
+    }
+    // Relative to the URL of the request, which may lack its slash.
+    assert_eq!(hrefs("/dims", &["Depth: 1", "Via: 1.1 proxy"]), ["./dims/", "./dims/x.i64", "./dims/y.i64"]);
+    assert_eq!(hrefs("/dims/y.i64", &["Depth: 0", "Via: 1.1 proxy"]), ["./y.i64"]);
+    assert_eq!(hrefs("/dims/y.i64", &["Depth: 0", "X-Forwarded-Prefix: //evil.example"]), ["/dims/y.i64"]);
 }
 
 #[test]

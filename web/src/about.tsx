@@ -1,7 +1,7 @@
 // What is known of a node beside its values: schema, metadata, writes, and all files with the programs that open them.
 import { useState } from "preact/hooks";
 import { Busy, Trouble, useWork } from "./parts";
-import { jsonIfThere, linkOf, list, type Names } from "./server";
+import { jsonIfThere, list, urlOf, type Names } from "./server";
 import { labelsOf, type Dimension, type Metadatum, type Schema } from "./schema";
 import { bytesText, grouped, typeText } from "./values";
 
@@ -101,7 +101,7 @@ export function FilesView({ names, schema, entries }: { names: Names; schema?: S
         <table class="plain">
           <thead><tr><th scope="col">file</th><th scope="col">opened by</th><th scope="col">size</th></tr></thead>
           <tbody>{files.map((file) => (
-            <tr key={file.name}><th scope="row"><a href={linkOf(names, file.name)}>{file.name}</a></th><td>{file.note}</td><td>{file.size === null ? "" : bytesText(file.size)}</td></tr>
+            <tr key={file.name}><th scope="row"><a href={urlOf(names, file.name)}>{file.name}</a></th><td>{file.note}</td><td>{file.size === null ? "" : bytesText(file.size)}</td></tr>
           ))}</tbody>
         </table>
       </div>

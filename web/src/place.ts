@@ -1,5 +1,5 @@
 // Where the page is: the folder that it shows, and the state of the view, both in the address.
-import { root, token, urlOf, type Names } from "./server";
+import { root, urlOf, type Names } from "./server";
 
 /** A folder of the tree, and the state of its view. */
 export interface Place {
@@ -15,17 +15,13 @@ const SELECTIONS = ["slice", "islice"];
 export function here(): Place {
   const path = location.pathname.slice(root.pathname.length);
   const names = path.split("/").filter(Boolean).map(decodeURIComponent);
-  const state = new URLSearchParams(location.search);
-  state.delete("token");
-  return { names, state };
+  return { names, state: new URLSearchParams(location.search) };
 }
 
 /** Returns the address of a place. */
 export function address(place: Place): string {
-  const state = new URLSearchParams(place.state);
-  if (token !== null) state.set("token", token);
   // Characters of selections and windows stay readable.
-  const query = state.toString().replace(/%2C|%3A|%2F/g, decodeURIComponent);
+  const query = place.state.toString().replace(/%2C|%3A|%2F/g, decodeURIComponent);
   return urlOf(place.names) + (query ? `?${query}` : "");
 }
 

@@ -1,13 +1,10 @@
-// Requests to the server: URLs of the tree, the token, errors, and ranges of files.
+// Requests to the server: URLs of the tree, errors, and ranges of files.
 
 /** The names on the way from the root of the tree to a node. */
 export type Names = string[];
 
 /** The root of the tree. The page says where it is, because a proxy may serve it under a prefix. */
 export const root = new URL(document.documentElement.dataset.root ?? "./", location.href.split(/[?#]/)[0]);
-
-/** The token in the address, if the page was opened with one. A password goes with every request by itself. */
-export const token = new URLSearchParams(location.search).get("token");
 
 /** A refusal of the server, with its reason in one line. */
 export class Refused extends Error {
@@ -29,13 +26,7 @@ export function urlOf(folder: Names, path = ""): string {
   return new URL("./" + names.join("/") + slash, root).href;
 }
 
-/** Returns the URL of a file for a link that the browser follows by itself. */
-export function linkOf(folder: Names, path: string): string {
-  return urlOf(folder, path) + (token === null ? "" : `?token=${encodeURIComponent(token)}`);
-}
-
 async function request(url: string, headers: Record<string, string>, signal?: AbortSignal, method = "GET") {
-  if (token !== null) headers.Authorization = `Bearer ${token}`;
   const reply = await fetch(url, { headers, signal, method });
   if (!reply.ok) {
     const text = method === "HEAD" ? "" : (await reply.text()).split("\n")[0];

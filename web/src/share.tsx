@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { selection, type Pick } from "./dense/read";
 import { useWork } from "./parts";
 import { timeIn } from "./place";
-import { length, linkOf, urlOf, type Names } from "./server";
+import { length, urlOf, type Names } from "./server";
 import type { Attribute, Schema } from "./schema";
 import { bytesText } from "./values";
 
@@ -48,7 +48,7 @@ function commands(folder: Names, schema: Schema, attribute?: Attribute): [string
   const [npy, tiff, parquet, csv, raw] = ["NumPy", "TIFF", "Parquet", "CSV", "values, little-endian"].map((name) => all.get(name));
   const one = npy ?? raw ?? csv ?? "";
   const lines: [string, string | undefined][] = [
-    ["Path in a mount", one && path(one)],
+    ["Path in a mount", one && shellWord(path(one))],
     ["curl", one && `curl -O ${shellWord(url(one))}`],
     ["Python", npy ? `import io, urllib.request, numpy as np\na = np.load(io.BytesIO(urllib.request.urlopen(${JSON.stringify(url(npy))}).read()))`
       : parquet && `import pandas as pd\nd = pd.read_parquet(${JSON.stringify(url(parquet))})`],
@@ -129,7 +129,7 @@ export function Downloads({ folder, files, isLong }: { folder: Names; files: [st
       <ul class="files">
         {files.map(([name, path]) => (
           <li key={path}>
-            <a href={linkOf(folder, path)} download={path.slice(path.lastIndexOf("/") + 1)}>{name}</a>
+            <a href={urlOf(folder, path)} download={path.slice(path.lastIndexOf("/") + 1)}>{name}</a>
             <span class="quiet">{path.slice(path.lastIndexOf("/") + 1)}</span>
             <span class="size">{!isOpen || !sizes.result ? "" : sizes.result.get(path) == null ? "cannot be read" : bytesText(sizes.result.get(path)!)}</span>
           </li>

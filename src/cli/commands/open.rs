@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use tilefs::serve::{ServeOptions, WithoutToken};
+use tilefs_format::hex::hex;
 
 use super::serve::{local_options, serve};
 use crate::cli::failure::Failure;
@@ -22,6 +26,10 @@ pub struct Open {
     /// The folder of the array or group
     array: PathBuf,
 
+    /// Answer everybody who reaches the server. Without this, others than you need the token in the printed address
+    #[arg(long)]
+    allow_other: bool,
+
     #[command(flatten)]
     tree: TreeArguments,
 }
@@ -29,7 +37,26 @@ pub struct Open {
 impl Open {
     pub fn run(&self) -> Result<(), Failure> {
         self.tree.start_log();
-        serve(&self.array, &self.tree, local_options(), false, open_browser)
+        if self.allow_other {
+            let how = ServeOptions { without_token: WithoutToken::Everybody, ..local_options() };
+            return serve(&self.array, &self.tree, how, false, str::to_owned, open_browser);
+        }
+        // Where the browser's user cannot be told, as behind a proxy, the address lets it in. Everybody sees the arguments
+        // of programs, so the browser gets an address that works once.
+        let (token, pass) = (random()?, random()?);
+        let how = ServeOptions { token: Some(token.clone()), pass: Some(pass.clone()), ..local_options() };
+        let printed = |url: &str| format!("{url}?token={token}");
+        serve(&self.array, &self.tree, how, false, printed, |url| open_browser(&format!("{url}?token={pass}")))
+    }
+}
+
+/// Returns 32 random hexadecimal digits.
+fn random() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(16) => Ok(hex(&bytes)),
+        Ok(_) | Err(Errno::INTR) => random(),
+        Err(error) => Err(Failure::failed(format!("cannot make a token: {error}"))),
     }
 }
 

@@ -13,12 +13,12 @@ use crate::cli::options::TreeArguments;
 use crate::cli::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::read_ahead::Window;
-use tilefs::serve::{HttpServer, ServeOptions, is_loopback};
+use tilefs::serve::{HttpServer, ServeOptions, WithoutToken, is_loopback};
 use tilefs_tree::Links;
 
 const EXAMPLES: &str = "\
 Examples:
-  tilefs serve dem.tdb                                  for programs of this machine
+  tilefs serve dem.tdb                                  for your programs on this machine
   tilefs serve dem.tdb --listen 0.0.0.0:8080 --token S  for everybody who knows S
   curl -O http://127.0.0.1:8080/elevation.f32
   gdalinfo /vsicurl/http://127.0.0.1:8080/tiff/elevation.tif
@@ -55,6 +55,10 @@ pub struct Serve {
     #[arg(long, value_name = "TOKEN", env = "TILEFS_TOKEN", hide_env_values = true, value_parser = parse_token)]
     token: Option<String>,
 
+    /// Answer everybody who reaches the server. Without this and --token, only your own programs on this machine can read
+    #[arg(long, conflicts_with = "token")]
+    allow_other: bool,
+
     /// Let web pages of this origin read the files; of any origin if none is given
     #[arg(long, value_name = "ORIGIN", num_args = 0..=1, require_equals = true, default_missing_value = "*",
           value_parser = parse_origin)]
@@ -83,20 +87,27 @@ impl Serve {
         let how = ServeOptions {
             listen: self.address(),
             token: self.token.clone(),
+            without_token: match (&self.token, self.allow_other) {
+                (Some(_), _) => WithoutToken::Nobody,
+                (None, true) => WithoutToken::Everybody,
+                (None, false) => WithoutToken::OwnUser,
+            },
             cors: self.cors.clone(),
             client_timeout: Duration::from_secs(self.client_timeout.into()),
             refresh: self.refresh.map(|seconds| Duration::from_secs(seconds.into())),
             ..local_options()
         };
-        serve(&self.array, &self.tree, how, self.follow_links, |_| ())
+        serve(&self.array, &self.tree, how, self.follow_links, str::to_owned, |_| ())
     }
 }
 
-/// Returns the options of a server for this machine, on any free port.
+/// Returns the options of a server for this user on this machine, on any free port.
 pub fn local_options() -> ServeOptions {
     ServeOptions {
         listen: SocketAddr::new(USUAL_HOST, 0),
         token: None,
+        pass: None,
+        without_token: WithoutToken::OwnUser,
         cors: None,
         client_timeout: CLIENT_TIMEOUT,
         refresh: None,
@@ -106,12 +117,13 @@ pub fn local_options() -> ServeOptions {
     }
 }
 
-/// Serves until a signal. `started` gets the URL once it is answered.
+/// Serves until a signal. Once the server answers, `printed` returns what to print of its URL, and `started` gets it.
 pub fn serve(
     array: &Path,
     arguments: &TreeArguments,
     how: ServeOptions,
     follows_links: bool,
+    printed: impl FnOnce(&str) -> String,
     started: impl FnOnce(&str),
 ) -> Result<(), Failure> {
     // Before any thread starts, as for a mount.
@@ -130,15 +142,20 @@ pub fn serve(
         ..how
     };
     signals.wait();
-    let server = HttpServer::start(tree, &how)?;
-    if !is_loopback(&server.address()) && how.token.is_none() {
-        ::log::warn!("everybody who reaches {} can read this; --token limits that", server.address());
+    let server = HttpServer::start(tree, &how).map_err(|error| Failure::failed(error.to_string()))?;
+    if !is_loopback(&server.address()) {
+        match how.without_token {
+            WithoutToken::Everybody => ::log::warn!("everybody who reaches {} can read this", server.address()),
+            WithoutToken::OwnUser => {
+                ::log::warn!("only you can read this, on this machine; others can with --token TOKEN or --allow-other")
+            }
+            WithoutToken::Nobody => {}
+        }
     }
-    // Without standard output, as a service, the log has the address.
     let url = format!("http://{}/", server.address());
-    let line = format!("serving {} at {url}\n", array.display());
-    if output::print(&line).is_err() {
-        ::log::info!("{}", line.trim_end());
+    if output::print(&format!("serving {} at {}\n", array.display(), printed(&url))).is_err() {
+        // Without standard output, as a service, the log has the address, and nothing secret.
+        ::log::info!("serving {} at {url}", array.display());
     }
     service::ready();
     started(&url);

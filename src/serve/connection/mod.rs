@@ -5,6 +5,7 @@ pub mod body;
 pub mod buffers;
 pub mod connections;
 pub mod counts;
+pub mod owner;
 pub mod peer;
 pub mod timed_stream;
 pub mod workers;

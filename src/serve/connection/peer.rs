@@ -5,8 +5,8 @@
 //! So the server begins to send the reply before it is made: each one begins with the bytes `HTTP/1.`. The system of a
 //! client that is gone answers the first of them with a reset; one that waits takes it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +14,7 @@ use rustix::net::{SendFlags, send, sockopt};
 use tokio::net::TcpStream;
 
 use super::connections::Connection;
+use super::owner;
 
 /// The beginning of every reply.
 const BEGINNING: &[u8] = b"HTTP/1.";
@@ -32,6 +33,8 @@ pub struct Peer {
     sent_early: AtomicUsize,
     /// Whether bytes of an earlier reply wait for the client to take them.
     is_blocked: AtomicBool,
+    /// Whether the client is a program of this process's user on this machine, once somebody has asked.
+    is_own: OnceLock<bool>,
 }
 
 /// Whether a client is still there.
@@ -53,7 +56,17 @@ impl Peer {
         let _ = sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE);
         let _ = sockopt::set_tcp_keepintvl(&stream, KEEP_ALIVE / 3);
         let _ = sockopt::set_tcp_keepcnt(&stream, 3);
-        Arc::new(Peer { stream, connection, sent_early: AtomicUsize::new(0), is_blocked: AtomicBool::new(false) })
+        let (sent_early, is_blocked, is_own) = (AtomicUsize::new(0), AtomicBool::new(false), OnceLock::new());
+        Arc::new(Peer { stream, connection, sent_early, is_blocked, is_own })
+    }
+
+    /// Returns whether the client is known to be a program of this process's user on this machine. The kernel is asked
+    /// once.
+    pub fn is_own(&self) -> bool {
+        *self.is_own.get_or_init(|| match (self.stream.peer_addr(), self.stream.local_addr()) {
+            (Ok(client), Ok(server)) => owner::is_own(client, server),
+            _ => false,
+        })
     }
 
     /// Looks whether the client is there.

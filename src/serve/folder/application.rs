@@ -57,26 +57,21 @@ pub fn answer(names: &[String], asked: &Question) -> Option<Answer> {
     Some(answer.with(ETAG, etag).with(CACHE_CONTROL, "no-cache"))
 }
 
-/// Returns the elements that load the page into a document, with the path from the document to the root and the query
-/// for links. `first` is the file beside the document that the page reads first: it is requested together with the page.
-pub fn elements(root: &str, query: &str, first: Option<&str>) -> String {
-    let [script, _] = urls(root, query);
+/// Returns the elements that load the page into a document, with the path from the document to the root. `first` is the file beside the document that the page reads first: it is requested together with the page.
+pub fn elements(root: &str, first: Option<&str>) -> String {
+    let [script, _] = urls(root);
     let first =
         first.map(|file| format!("<link rel=\"preload\" href=\"{file}\" as=\"fetch\" crossorigin=\"anonymous\">"));
-    format!(
-        "{}<script type=\"module\" async src=\"{script}\"></script>{}",
-        style(root, query),
-        first.unwrap_or_default()
-    )
+    format!("{}<script type=\"module\" async src=\"{script}\"></script>{}", style(root), first.unwrap_or_default())
 }
 
 /// Returns the element that gives a document the look of the page.
-pub fn style(root: &str, query: &str) -> String {
-    let [_, style] = urls(root, query);
+pub fn style(root: &str) -> String {
+    let [_, style] = urls(root);
     format!("<link rel=\"stylesheet\" href=\"{style}\">")
 }
 
 /// Returns the URLs of the script and of the style sheet.
-fn urls(root: &str, query: &str) -> [String; 2] {
-    ASSETS.map(|asset| format!("{root}{}/{}{query}", FOLDER.join("/"), asset.name))
+fn urls(root: &str) -> [String; 2] {
+    ASSETS.map(|asset| format!("{root}{}/{}", FOLDER.join("/"), asset.name))
 }

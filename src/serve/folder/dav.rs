@@ -10,6 +10,7 @@ use super::properties::{AFTER, Asked, Resource};
 use crate::serve::connection::body::Pieces;
 use crate::serve::http::content_type;
 use crate::serve::http::path::{TreePath, encode_name};
+use crate::serve::http::proxy::Root;
 use crate::serve::http::refusal::{NodeFailure, Refusal};
 use crate::serve::http::validators;
 use crate::serve::site::{Site, Snapshot, modified};
@@ -51,7 +52,7 @@ pub struct PropertyPieces {
     asked: Asked,
     snapshot: Arc<Snapshot>,
     found: Found,
-    /// The path of the URL, with a slash at the end for a folder.
+    /// The URL as the reply has it, with a slash at the end for a folder.
     url: String,
     /// The path in the tree.
     path: String,
@@ -69,14 +70,14 @@ impl PropertyPieces {
     pub fn new(
         site: &Arc<Site>,
         snapshot: &Arc<Snapshot>,
-        path: &TreePath,
+        (path, root): (&TreePath, &Root),
         found: Found,
         asked: Asked,
         depth: Depth,
     ) -> Result<Self, NodeFailure> {
         let is_folder = matches!(found.node, Node::Folder(_));
         let mut resource = Resource {
-            href: path.url(is_folder),
+            href: root.url_of(path, is_folder),
             name: path.names().last().cloned().unwrap_or_default(),
             is_folder,
             modified: validators::date(modified(&found.node)),

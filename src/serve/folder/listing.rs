@@ -126,10 +126,8 @@ fn facts(folder: &dyn Folder, name: &str) -> Result<Option<Facts>, NodeFailure> 
 
 /// The form of a listing.
 pub enum ListingForm {
-    /// Rows of a table. `query` is appended to the links.
-    Html {
-        query: String,
-    },
+    /// Rows of a table.
+    Html,
     Json,
 }
 
@@ -176,7 +174,7 @@ impl Pieces for ListingPieces {
                 break;
             };
             match &self.form {
-                ListingForm::Html { query } => row(&member, query, &mut text),
+                ListingForm::Html => row(&member, &mut text),
                 ListingForm::Json => {
                     text += if self.has_members { ",\n" } else { "\n" };
                     object(&member, &mut text);
@@ -192,11 +190,11 @@ impl Pieces for ListingPieces {
 }
 
 /// Appends a row of a table.
-fn row(member: &ListedMember, query: &str, out: &mut String) {
+fn row(member: &ListedMember, out: &mut String) {
     let slash = if member.kind == EntryKind::Folder { "/" } else { "" };
     out.push_str("<tr><td><a href=\"");
     encode_name(&member.name, out);
-    append!(out, "{slash}{}\">{}{slash}</a></td>", escape_markup(query), escape_markup(&member.name));
+    append!(out, "{slash}\">{}{slash}</a></td>", escape_markup(&member.name));
     match &member.facts {
         Some(facts) => {
             let modified = validators::date(facts.modified).unwrap_or_default();

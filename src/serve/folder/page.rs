@@ -62,8 +62,8 @@ pub struct Page {
     is_array: bool,
     /// The name of what is served.
     title: String,
-    /// The token of the server, for the links, if the request has it in its query.
-    token: Option<String>,
+    /// The path of the root in URLs, without the slash at its end.
+    root: String,
 }
 
 impl Page {
@@ -75,19 +75,10 @@ impl Page {
         let Node::Folder(folder) = node else { return Err(NodeFailure::Absent(None)) };
         let is_array = folder.lookup(SCHEMA)?.is_some();
         let host = asked.headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_host(host));
-        let url = format!("http://{}{}", host.unwrap_or("localhost"), path.url(true));
-        let (title, token) = (site.title(), asked.token.clone());
-        Ok(Page { site: site.clone(), path: path.clone(), folder: folder.clone(), url, is_array, title, token })
-    }
-
-    /// Returns the query of links on the page.
-    pub fn query(&self) -> String {
-        let mut query = String::new();
-        if let Some(token) = &self.token {
-            query.push_str("?token=");
-            encode_name(token, &mut query);
-        }
-        query
+        let root = asked.root.path().to_owned();
+        let url = format!("http://{}{root}{}", host.unwrap_or("localhost"), path.url(true));
+        let (path, folder, title) = (path.clone(), folder.clone(), site.title());
+        Ok(Page { site: site.clone(), path, folder, url, is_array, title, root })
     }
 
     /// Returns the page up to the rows of the listing.
@@ -95,7 +86,7 @@ impl Page {
         let own = escape_markup(self.path.names().last().unwrap_or(&self.title));
         let root = self.path.to_root();
         let look = match application::is_built() {
-            true => application::elements(&root, &escape_markup(&self.query()), self.first_file()),
+            true => application::elements(&root, self.is_array.then_some(SCHEMA)),
             false => format!("<style>{STYLE}</style>"),
         };
         let mut page = format!(
@@ -106,31 +97,12 @@ impl Page {
             self.trail()
         );
         if self.has_picture() {
-            page += &format!("<figure id=\"picture\" data-query=\"{}\"></figure>\n", escape_markup(&self.query()));
+            page += "<figure id=\"picture\"></figure>\n";
         }
         if self.path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str())) {
-            page += &self.form();
+            page += FORM;
         }
         page + "<table>\n"
-    }
-
-    /// Returns a form for a selection, which is a folder here.
-    fn form(&self) -> String {
-        let token = self
-            .token
-            .as_ref()
-            .map(|token| format!("<input type=\"hidden\" name=\"token\" value=\"{}\">", escape_markup(token)));
-        format!(
-            "<form><label>Selection <input name=\"{SELECT}\" placeholder=\"10..19,5..9\"></label> <button>Open</button>{}\
-             </form>\n",
-            token.unwrap_or_default()
-        )
-    }
-
-    /// Returns the file that the page for browsers reads first.
-    fn first_file(&self) -> Option<&'static str> {
-        // A request of a script has the token in a header, so that the browser would take it for another one.
-        (self.is_array && self.token.is_none()).then_some(SCHEMA)
     }
 
     /// Returns whether the page draws a picture by itself: it does if the page for browsers was not built.
@@ -140,19 +112,18 @@ impl Page {
 
     /// Returns links to the enclosing folders. If their paths are very long, the inner ones are not links.
     fn trail(&self) -> String {
-        let query = escape_markup(&self.query());
         // Programs that follow links to list a folder recognise absolute links, but mistake `../../` for a member, and
         // fsspec takes `/` for the folder itself.
-        let (mut trail, mut url, mut length) = (Vec::new(), String::from("/"), 0);
+        let (mut trail, mut url, mut length) = (Vec::new(), format!("{}/", self.root), 0);
         for name in std::iter::once(self.title.as_str()).chain(self.path.names().iter().map(String::as_str)) {
             if !trail.is_empty() {
                 encode_name(name, &mut url);
                 url.push('/');
             }
-            length += url.len() + query.len();
-            let dot = if url == "/" && query.is_empty() { "." } else { "" };
+            length += url.len();
+            let dot = if url == "/" { "." } else { "" };
             trail.push(match length <= MAX_TRAIL {
-                true => format!("<a href=\"{url}{dot}{query}\">{}</a>", escape_markup(name)),
+                true => format!("<a href=\"{}{dot}\">{}</a>", escape_markup(&url), escape_markup(name)),
                 false => escape_markup(name),
             });
         }
@@ -199,6 +170,10 @@ impl Page {
 const SELECTIONS: [&str; 2] = ["slice", "islice"];
 const SELECT: &str = "select";
 
+/// A form for a selection, which is a folder in those of [`SELECTIONS`].
+const FORM: &str = "<form><label>Selection <input name=\"select\" placeholder=\"10..19,5..9\"></label> \
+                    <button>Open</button></form>\n";
+
 /// Returns the URL of the selection that the form of a page was sent with.
 pub fn chosen(path: &TreePath, asked: &Question) -> Option<String> {
     let is_form = path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str()));
@@ -209,25 +184,20 @@ pub fn chosen(path: &TreePath, asked: &Question) -> Option<String> {
     let mut url = String::from("./");
     encode_name(&selection, &mut url);
     url.push('/');
-    if let Some(token) = &asked.token {
-        url.push_str("?token=");
-        encode_name(token, &mut url);
-    }
     Some(url)
 }
 
 /// Returns the page for a path that has no page: the reason, and links to what is near.
-pub fn refusal(path: &TreePath, refusal: &Refusal, asked: &Question) -> String {
+pub fn refusal(path: &TreePath, refusal: &Refusal) -> String {
     let reason = refusal.to_string();
     let title = match refusal {
         Refusal::Absent(_) => "Not found",
         Refusal::Failed(_) | Refusal::Cancelled => "This cannot be shown",
     };
-    let (root, token) = (path.to_root(), asked.token.as_deref().unwrap_or_default());
-    let query = if token.is_empty() { String::new() } else { format!("?token={}", escape_markup(token)) };
+    let root = path.to_root();
     let near = reason.strip_prefix(NEAR).and_then(|near| near.strip_suffix('?'));
     let look = match application::is_built() {
-        true => application::style(&root, &query),
+        true => application::style(&root),
         false => format!("<style>{STYLE}</style>"),
     };
     let near = near.map_or_else(String::new, |near| {
@@ -238,12 +208,12 @@ pub fn refusal(path: &TreePath, refusal: &Refusal, asked: &Question) -> String {
             }
             encode_name(name, &mut url);
         }
-        format!("<p><a href=\"{url}{query}\">{}</a></p>\n", escape_markup(near))
+        format!("<p><a href=\"{url}\">{}</a></p>\n", escape_markup(near))
     });
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">{look}</head><body>\n\
-         <main id=\"page\">\n<h1>{title}</h1>\n<p>{}</p>\n{near}<p><a href=\"{root}{query}\">all that is here</a></p>\n\
+         <main id=\"page\">\n<h1>{title}</h1>\n<p>{}</p>\n{near}<p><a href=\"{root}\">all that is here</a></p>\n\
          </main>\n</body></html>\n",
         without_links(&reason)
     )
@@ -299,7 +269,7 @@ fn commands(folder: &dyn Folder, url: &str, description: &str) -> Result<Vec<(&'
     }
     commands.extend(web_commands(&known, at));
     commands.push((
-        "All files as a folder, with the package davfs2",
+        "All files as a folder, with the package davfs2, whose user needs a token or --allow-other",
         format!("mount -t davfs -o ro {} MNT", shell_word(url)),
     ));
     commands.truncate(5);

@@ -4,8 +4,8 @@
   const place = document.getElementById("picture");
   const views = { INT8: Int8Array, UINT8: Uint8Array, INT16: Int16Array, UINT16: Uint16Array, INT32: Int32Array,
     UINT32: Uint32Array, FLOAT32: Float32Array, FLOAT64: Float64Array };
-  const query = place.dataset.query, most = 512, few = 4e6;
-  const schema = await (await fetch("schema.json" + query)).json();
+  const most = 512, few = 4e6;
+  const schema = await (await fetch("schema.json")).json();
   const shape = schema.shape || [];
   const attribute = (schema.attributes || []).find((one) => views[one.datatype] && one.values_per_cell === 1);
   if (schema.array_type !== "dense" || shape.length < 2 || shape.some((n) => !(n > 0)) || !attribute) return;
@@ -20,7 +20,7 @@
   const [rows, columns] = axes.map(([from, to, step]) => Math.ceil((to - from) / step));
   const selection = shape.slice(0, -2).map(() => "0").concat(axes.map((axis) => axis.join(":"))).join(",");
   const bytes = async (file) => {
-    const reply = await fetch(`islice/${encodeURIComponent(selection)}/${encodeURIComponent(file)}${query}`);
+    const reply = await fetch(`islice/${encodeURIComponent(selection)}/${encodeURIComponent(file)}`);
     return reply.ok ? reply.arrayBuffer() : new ArrayBuffer(0);
   };
   const values = new views[attribute.datatype](await bytes(attribute.files[0]));

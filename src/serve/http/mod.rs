@@ -4,6 +4,7 @@ pub mod access;
 pub mod content_type;
 pub mod host_paths;
 pub mod path;
+pub mod proxy;
 pub mod ranges;
 pub mod refusal;
 pub mod validators;

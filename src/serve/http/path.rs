@@ -11,21 +11,23 @@ pub struct TreePath {
 }
 
 impl TreePath {
-    /// Parses the path of a URL.
+    /// Parses the path of a URL. Empty names and `.` between slashes stand for nothing, as for other servers.
     ///
     /// # Errors
     /// The reason why no tree has such a path, in one line.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let inner = text.strip_prefix('/').ok_or("the path does not begin with a slash")?;
-        let (inner, is_folder) = match inner.strip_suffix('/') {
-            Some(inner) => (inner, true),
-            None => (inner, inner.is_empty()),
-        };
-        if inner.is_empty() {
-            // `//` is not the root.
-            return if text == "/" { Ok(TreePath { names: Vec::new(), is_folder }) } else { Err("an empty name") };
+        let (mut names, mut is_folder) = (Vec::new(), true);
+        for segment in inner.split('/') {
+            let name = decode(segment)?;
+            is_folder = matches!(name.as_str(), "" | ".");
+            match name.as_str() {
+                "" | "." => {}
+                ".." => return Err("a name that is .."),
+                name if name.contains(['/', '\0']) => return Err("a slash or NUL within a name"),
+                _ => names.push(name),
+            }
         }
-        let names = inner.split('/').map(decode_name).collect::<Result<_, _>>()?;
         Ok(TreePath { names, is_folder })
     }
 
@@ -73,16 +75,6 @@ pub fn decode(text: &str) -> Result<String, &'static str> {
     let bytes = if text == "%" { Err(0) } else { percent::unescape(text) };
     String::from_utf8(bytes.map_err(|_| "a % without two hexadecimal digits after it")?)
         .map_err(|_| "text that is not UTF-8")
-}
-
-fn decode_name(text: &str) -> Result<String, &'static str> {
-    let name = decode(text)?;
-    match name.as_str() {
-        "" => Err("an empty name"),
-        "." | ".." => Err("a name that is . or .."),
-        name if name.contains(['/', '\0']) => Err("a slash or NUL within a name"),
-        _ => Ok(name),
-    }
 }
 
 /// Appends a name as a segment of the path of a URL. Characters of selections stay readable.
@@ -144,20 +136,35 @@ mod tests {
     }
 
     #[test]
+    fn empty_names_and_dots_stand_for_nothing() {
+        for (text, expected) in [
+            ("//", "/"),
+            ("//a", "/a"),
+            ("/a//b", "/a/b"),
+            ("/.", "/"),
+            ("/./a:b", "/a%3Ab"),
+            ("/%2E/a", "/a"),
+            ("/a/./b", "/a/b"),
+        ] {
+            assert_eq!(TreePath::parse(text), TreePath::parse(expected), "{text}");
+        }
+        for folder in ["/a//", "/a/.", "/a/./", "/a/%2e"] {
+            assert_eq!(TreePath::parse(folder), TreePath::parse("/a/"), "{folder}");
+        }
+    }
+
+    #[test]
     fn nothing_leads_out_of_the_tree() {
         for text in [
             "",
             "a",
-            "//",
-            "//a",
-            "/a//b",
-            "/.",
             "/..",
             "/../etc/passwd",
             "/a/../b",
+            "/./..",
+            "//../b",
             "/%2e%2e/b",
             "/.%2E/b",
-            "/%2E",
             "/a%2Fb",
             "/%2Fetc/passwd",
             "/a%00b",

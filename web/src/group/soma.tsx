@@ -100,7 +100,7 @@ function MeasurementFiles({ names, measurements }: { names: Names; measurements:
       <CopyAs commands={[
         ["Python", `import anndata\na = anndata.read_h5ad(${JSON.stringify(["MNT", ...names, path].join("/"))})`],
         ["curl", `curl -O ${shellWord(url)}`],
-        ["Path in a mount", ["MNT", ...names, path].join("/")],
+        ["Path in a mount", shellWord(["MNT", ...names, path].join("/"))],
       ]} />
       <Downloads folder={names} files={files.map(([name, path]) => [`h5ad of ${name}`, path])} isLong={false} />
     </section>

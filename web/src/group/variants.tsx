@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Busy, Trouble, useWork } from "../parts";
 import { remember } from "../place";
-import { length, linkOf, text, urlOf, type Names } from "../server";
+import { length, text, urlOf, type Names } from "../server";
 import { CopyAs, shellWord } from "../share";
 import { bytesText, grouped } from "../values";
 
@@ -77,7 +77,7 @@ function Elsewhere({ names, region }: { names: Names; region: string }) {
   const url = urlOf(names, path("bcf"));
   const commands: [string, string][] = [
     ["bcftools", `bcftools view ${shellWord(url)}`],
-    ["Path in a mount", ["MNT", ...names, path("vcf.gz")].join("/")],
+    ["Path in a mount", shellWord(["MNT", ...names, path("vcf.gz")].join("/"))],
     ["curl", `curl -o region.vcf ${shellWord(urlOf(names, path("vcf")))}`],
     ["Python", `import pysam\nv = pysam.VariantFile(${JSON.stringify(url)})`],
   ];
@@ -87,7 +87,7 @@ function Elsewhere({ names, region }: { names: Names; region: string }) {
       <CopyAs commands={commands} />
       <h2>Download this region</h2>
       <ul class="files">
-        {endings.map((ending, at) => <li key={ending}><a download href={linkOf(names, path(ending))}>{ending}</a><span class="size">{sizes?.[at] == null ? "" : bytesText(sizes[at]!)}</span></li>)}
+        {endings.map((ending, at) => <li key={ending}><a download href={urlOf(names, path(ending))}>{ending}</a><span class="size">{sizes?.[at] == null ? "" : bytesText(sizes[at]!)}</span></li>)}
       </ul>
     </section>
   );
