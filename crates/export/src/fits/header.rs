@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use tilefs_format::datatype::Datatype;
 use tilefs_format::text;
 
 use crate::column::{Column, FormatResult, Metadatum, Unrepresentable};
@@ -22,15 +23,21 @@ pub(super) const BLOCK: u64 = 2880;
 /// Maximum number of characters of a keyword of the standard.
 const KEYWORD: usize = 8;
 
-/// Maximum number of characters of a name under the convention `HIERARCH`: a number fits beside it.
+/// The convention for other names.
+const HIERARCH: &str = "HIERARCH";
+
+/// Maximum number of characters of a name under the convention: a number fits beside it.
 const LONG_NAME: usize = 40;
+
+/// The keyword of the unit of the values.
+const UNIT: &str = "BUNIT";
 
 /// Keywords that describe the file itself, or all values, so that metadata with their names do not apply. With an
 /// asterisk, all that begin so.
 const STRUCTURE: [&str; 27] = [
     "SIMPLE", "XTENSION", "BITPIX", "NAXIS*", "PCOUNT", "GCOUNT", "GROUPS", "EXTEND", "BLOCKED", "END", "BSCALE",
-    "BZERO", "BLANK", "CHECKSUM", "DATASUM", "CONTINUE", "HIERARCH", "TFIELDS", "TTYPE*", "TFORM*", "THEAP", "DATAMIN",
-    "DATAMAX", "BUNIT", "ZIMAGE", "INHERIT", "LONGSTRN",
+    "BZERO", "BLANK", "CHECKSUM", "DATASUM", "CONTINUE", HIERARCH, "TFIELDS", "TTYPE*", "TFORM*", "THEAP", "DATAMIN",
+    "DATAMAX", UNIT, "ZIMAGE", "INHERIT", "LONGSTRN",
 ];
 
 /// Notes of fields that keywords of their own hold.
@@ -56,7 +63,7 @@ pub(super) fn header(
     for (length, number) in lengths.iter().zip(1..) {
         cards.add(&format!("NAXIS{number}"), &KeywordValue::integer(*length), "");
     }
-    cards.add_numbers(column, numbers);
+    cards.add_numbers(column, numbers, metadata);
     let is_known = KeywordValue::text(&field.name).is_some_and(|name| cards.add("EXTNAME", &name, ""));
     if !is_known {
         cards.add_comment("COMMENT", "The name of the values is not ASCII");
@@ -83,7 +90,7 @@ struct Cards {
 
 impl Cards {
     /// Adds the keywords that say what the stored numbers mean.
-    fn add_numbers(&mut self, column: &Column, numbers: StoredNumbers) {
+    fn add_numbers(&mut self, column: &Column, numbers: StoredNumbers, metadata: &[Metadatum]) {
         let field = &column.field;
         let note = |key: &str| field.notes.iter().find(|note| note.key == key);
         let [scale, offset] = [("scale_factor", 1.0), ("add_offset", 0.0)]
@@ -108,17 +115,15 @@ impl Cards {
         {
             self.add("NODATA", &value, "stays where a value is missing");
         }
-        let unit = note("units").and_then(KeywordValue::of).filter(|unit| matches!(unit, KeywordValue::Text(_)));
-        let unit = unit.or_else(|| Some(KeywordValue::Text(unit_of(field.datatype)?.to_owned())));
         let since = if field.datatype.is_datetime() { "since 1970-01-01" } else { "" };
-        if let Some(unit) = unit {
-            self.add("BUNIT", &unit, since);
+        if let Some(unit) = unit(&field.notes, field.datatype, metadata) {
+            self.add(UNIT, &unit, since);
         }
     }
 
     /// Adds an entry of the metadata, if FITS can hold it.
     fn add_metadatum(&mut self, datum: &Metadatum) {
-        let keyword = datum.key.to_uppercase();
+        let keyword = keyword_of(&datum.key);
         if keyword == "COMMENT" || keyword == "HISTORY" {
             let text = text::decode(datum.datatype, &datum.value).unwrap_or_default();
             return text.lines().for_each(|line| self.add_comment(&keyword, line));
@@ -140,7 +145,7 @@ impl Cards {
     }
 
     fn add_card(&mut self, name: &str, value: &KeywordValue, comment: &str) {
-        let is_long = name.starts_with("HIERARCH ");
+        let is_long = name.len() > KEYWORD;
         let start = if is_long { format!("{name} = ") } else { format!("{name:<KEYWORD$}= ") };
         let (whole, text) = match value {
             // The standard wants values of its own keywords to end at column 30.
@@ -198,6 +203,27 @@ impl Cards {
     }
 }
 
+/// Returns the unit of the values: the one noted of the attribute, that of its type, or what the metadata of the array
+/// keep of a FITS header.
+fn unit(notes: &[Metadatum], datatype: Datatype, metadata: &[Metadatum]) -> Option<KeywordValue> {
+    let text = |datum: &Metadatum| KeywordValue::of(datum).filter(|unit| matches!(unit, KeywordValue::Text(_)));
+    let noted = |key: &str| notes.iter().find(|note| note.key == key).and_then(text);
+    let of_type = || Some(KeywordValue::Text(unit_of(datatype)?.to_owned()));
+    let kept = || metadata.iter().filter(|datum| keyword_of(&datum.key) == UNIT).find_map(text);
+    noted("units").or_else(of_type).or_else(kept)
+}
+
+/// Returns the keyword of an entry of the metadata: its key in capitals, with single blanks between words. The convention
+/// `HIERARCH` belongs to cards; a key may have kept it.
+fn keyword_of(key: &str) -> String {
+    let capitals = key.to_uppercase();
+    let mut words: Vec<&str> = capitals.split_whitespace().collect();
+    if words.len() > 1 && words.first() == Some(&HIERARCH) {
+        words.remove(0);
+    }
+    words.join(" ")
+}
+
 /// Returns whether a keyword describes the file or all values.
 fn is_structure(keyword: &str) -> bool {
     STRUCTURE.iter().any(|own| match own.strip_suffix('*') {
@@ -206,14 +232,15 @@ fn is_structure(keyword: &str) -> bool {
     })
 }
 
-/// Returns a name as a card has it: a keyword of the standard if it can be one; `None` if it is too long.
+/// Returns a name as a card has it: a keyword of the standard if it can be one; `None` if it is too long. Only names under
+/// the convention have blanks.
 fn name_of(name: &str) -> Option<String> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c.to_ascii_uppercase() } else { '_' };
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == ' ' { c.to_ascii_uppercase() } else { '_' };
     let plain: String = name.chars().map(plain).collect();
     match plain.len() {
         0 => None,
-        1..=KEYWORD => Some(plain),
-        9..=LONG_NAME => Some(format!("HIERARCH {plain}")),
+        1..=KEYWORD if !plain.contains(' ') => Some(plain),
+        1..=LONG_NAME => Some(format!("{HIERARCH} {plain}")),
         _ => None,
     }
 }

@@ -117,7 +117,7 @@ fn metadata_are_keywords_if_they_can_be() {
         "OBJECT  = 'O''Neil '",
         "COMMENT one",
         "COMMENT two",
-        "HIERARCH OBSERVER_OF_IT = 'Ada     '",
+        "HIERARCH OBSERVER OF IT = 'Ada     '",
         "EXPTIME =               1.5E-9",
     ];
     assert_eq!(cards[6..11], expected);
@@ -125,6 +125,53 @@ fn metadata_are_keywords_if_they_can_be() {
     let joined: String = cards[11..].iter().map(part).collect();
     assert_eq!(joined, "''0123456789".repeat(12));
     assert!(cards[11].starts_with("LONG    = '") && cards[12].starts_with("CONTINUE  '") && cards.len() == 14);
+}
+
+#[test]
+fn names_of_several_words_keep_their_blanks() {
+    let metadata = [
+        text("ESO DET OUT1 GAIN", "1"),
+        text("HIERARCH ESO  INS\tMODE", "2"),
+        text("a b", "3"),
+        text("A_B", "4"),
+        // The same names again.
+        text("hierarch a b ", "5"),
+        text("HIERARCH EXPTIME", "6"),
+        // These are about the file, however they are written.
+        text(" end", "no"),
+        text("NAXIS1 ", "no"),
+        text("hierarch bitpix", "no"),
+        text(" \t", "no"),
+        text(&"word ".repeat(9), "too long"),
+    ];
+    let cards = cards_of(&column(Field::new("a", Datatype::Int16)), &[], &metadata);
+    let expected = [
+        "HIERARCH ESO DET OUT1 GAIN = '1       '",
+        "HIERARCH ESO INS MODE = '2       '",
+        "HIERARCH A B = '3       '",
+        "A_B     = '4       '",
+        "EXPTIME = '6       '",
+    ];
+    assert_eq!(cards[6..], expected);
+}
+
+#[test]
+fn the_unit_is_that_of_the_values_or_of_the_header_that_was_kept() {
+    let unit = |field: Field, metadata: &[Metadatum]| {
+        let cards = cards_of(&column(field), &[], metadata);
+        let mut found = cards.iter().filter_map(|card| card.strip_prefix("BUNIT   = '"));
+        let unit = found.next().map(|rest| rest.split('\'').next().unwrap().trim_end().to_owned());
+        assert_eq!(found.next(), None);
+        unit
+    };
+    let kept = [text("bunit", "adu")];
+    let noted = Field { notes: vec![text("units", "Jy")], ..Field::new("a", Datatype::Int16) };
+    assert_eq!(unit(noted, &kept).as_deref(), Some("Jy"));
+    assert_eq!(unit(Field::new("a", Datatype::Int16), &kept).as_deref(), Some("adu"));
+    assert_eq!(unit(Field::new("a", Datatype::TimeSec), &kept).as_deref(), Some("s"));
+    for none in [text("BUNIT", "ä"), datum("BUNIT", Datatype::Int16, &[1, 0])] {
+        assert_eq!(unit(Field::new("a", Datatype::Int16), &[none]), None);
+    }
 }
 
 #[test]
