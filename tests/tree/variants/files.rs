@@ -476,13 +476,22 @@ fn selections_without_records_say_why() {
             ("vcf/slice/a_1,b_2,c_3,d_4,e_5/B 2.vcf", "so it is with 2 more contigs"),
             ("vcf/slice/chr10:1-4/B 2.vcf", "no record overlaps chr10:1-4"),
             ("vcf/slice/chr10:4,chrEmpty/NA%2F1.vcf", "no record overlaps chr10:4; no record overlaps chrEmpty"),
+            ("vcf/plink/chr10:1299-1301.bim", "no record here has exactly one alternative allele"),
+            ("vcf/plink/chr10:1,300.bed", "no record here has exactly one alternative allele"),
+            ("vcf/plink/chr10:1-4.bim", "no record overlaps chr10:1-4"),
+            ("vcf/plink/10:5.bed", "the nearest name is chr10"),
             ("vcf/slice/chr1:400000000-/B 2.vcf", "chr1 ends at 248956422, before chr1:400000000-"),
         ] {
             let found = of(path).unwrap_or_default();
             assert!(found.contains(wanted), "{name} {path}: {found}");
             assert_eq!(found.lines().count(), 1);
         }
-        for none in ["vcf/B 2.vcf", "vcf/slice/chr10:5/B 2.vcf", "vcf/merged/chr10:5,chr10:1-4.vcf"] {
+        for none in [
+            "vcf/B 2.vcf",
+            "vcf/slice/chr10:5/B 2.vcf",
+            "vcf/merged/chr10:5,chr10:1-4.vcf",
+            "vcf/plink/chr10:5,chr10:95.bim",
+        ] {
             assert_eq!(of(none), None, "{name} {none}");
         }
         let index = file(&opened(&dataset), "vcf/slice/chr99:5/B 2.vcf.gz.tbi");

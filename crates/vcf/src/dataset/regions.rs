@@ -45,8 +45,8 @@ pub struct WrittenRegion {
 }
 
 impl WrittenRegion {
-    /// Parses `1`, `1:12000`, `1:12000-` or `1:12000-13000`, with positions from 1, both ends included. The contig may
-    /// be in braces, and have percent escapes.
+    /// Parses `1`, `1:12000`, `1:12,000-` or `1:12000-13000`, with positions from 1, both ends included, which may have
+    /// commas between thousands. The contig may be in braces, and have percent escapes.
     ///
     /// # Errors
     /// Returns the reason why it is neither a contig nor a region.
@@ -125,7 +125,8 @@ impl From<Region> for WrittenRegion {
 /// Parses the positions in a region.
 fn positions(region: &str, written: &str) -> Result<RangeInclusive<u32>, String> {
     let position = |text: &str| {
-        let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) || is_in_thousands(text);
+        let number = is_number.then(|| text.replace(',', "").parse::<u32>().ok()).flatten();
         let position = number.and_then(|number| number.checked_sub(1));
         position.ok_or_else(|| format!("{text:?} is not a position; {EXAMPLE}"))
     };
@@ -137,17 +138,44 @@ fn positions(region: &str, written: &str) -> Result<RangeInclusive<u32>, String>
     if positions.is_empty() { Err(format!("{region} ends before it begins")) } else { Ok(positions) }
 }
 
-/// Parses regions separated by commas; a comma in the name of a contig is escaped, or in braces.
+/// Returns whether a text is a number with a comma before each three digits.
+fn is_in_thousands(text: &str) -> bool {
+    let is_group = |group: &str| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
+    let mut groups = text.split(',');
+    groups.next().is_some_and(|first| (1..=3).contains(&first.len()) && first.bytes().all(|byte| byte.is_ascii_digit()))
+        && groups.all(is_group)
+}
+
+/// Returns whether a comma and this text continue the positions at the end of a region: `1:1`, then `000-20`.
+fn continues(region: &str, text: &str) -> bool {
+    let Some((_, positions)) = region.rsplit_once(':') else { return false };
+    let last = positions.rsplit_once('-').map_or(positions, |(_, last)| last);
+    let (group, rest) = text.split_once('-').unwrap_or((text, ""));
+    is_in_thousands(last) && is_in_thousands(&format!("0,{group}")) && rest.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Parses regions separated by commas; a comma in the name of a contig is escaped, or in braces. A comma between
+/// thousands of a position separates nothing, unless `is_contig` says that what follows is a contig: `1:5,100`.
 ///
 /// # Errors
-/// As for [`WrittenRegion::parse`].
-pub fn parse_list(text: &str) -> Result<Vec<WrittenRegion>, String> {
+/// The outer result has the errors of `is_contig`, the inner one those of [`WrittenRegion::parse`].
+pub fn parse_list(text: &str, is_contig: impl Fn(&[u8]) -> Done<bool>) -> Done<Result<Vec<WrittenRegion>, String>> {
     let mut is_in_braces = false;
     let separates = |character: char| {
         is_in_braces = character == '{' || is_in_braces && character != '}';
         character == ',' && !is_in_braces
     };
-    text.split(separates).map(WrittenRegion::parse).collect()
+    let mut regions: Vec<String> = Vec::new();
+    for part in text.split(separates) {
+        match regions.last_mut().filter(|region| continues(region, part)) {
+            Some(region) if !is_contig(part.as_bytes())? => {
+                region.push(',');
+                region.push_str(part);
+            }
+            _ => regions.push(part.to_owned()),
+        }
+    }
+    Ok(regions.iter().map(|region| WrittenRegion::parse(region)).collect())
 }
 
 /// Groups regions by contig, in the order of first mention. Those of a contig are sorted, and overlapping ones are
@@ -181,6 +209,8 @@ pub fn disjoint(regions: Vec<Region>) -> Vec<Region> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn region(contig: &str, positions: RangeInclusive<u32>) -> Region {
@@ -200,6 +230,10 @@ mod tests {
             ("chrX", region("chrX", ALL)),
             ("chrX:7", region("chrX", 6..=6)),
             ("chrX:7-", region("chrX", 6..=u32::MAX)),
+            ("1:1,000-20,000", region("1", 999..=19_999)),
+            ("1:1,234,567", region("1", 1_234_566..=1_234_566)),
+            ("1:1000-20,000", region("1", 999..=19_999)),
+            ("1:1,000-", region("1", 999..=u32::MAX)),
             ("HLA*01:a:5-6", region("HLA*01:a", 4..=5)),
             ("HLA*01:a", region("HLA*01:a", ALL)),
             ("a%2Fb%3A1", region("a/b:1", ALL)),
@@ -208,13 +242,27 @@ mod tests {
             ("{a,b%7D}:7", region("a,b}", 6..=6)),
         ] {
             assert_eq!(read(text, &[]), wanted, "{text}");
-            assert!(text.contains(['%', '{']) || wanted.shown() == text, "{text}");
+            assert!(text.contains(['%', '{']) || wanted.shown() == text.replace(',', ""), "{text}");
             assert_eq!(WrittenRegion::parse(text).unwrap().must_be(), None, "{text}");
         }
         for wrong in ["", "{}", "{}:1", "%zz", "a%"] {
             assert!(WrittenRegion::parse(wrong).is_err(), "{wrong}");
         }
-        for doubtful in [":5", "1:0", "1:5-4", "1:5-x", "1:5-6-7", "1:5-+6", "1:99999999999", "{1", "{1}5", "{1}:"] {
+        for doubtful in [
+            ":5",
+            "1:0",
+            "1:5-4",
+            "1:5-x",
+            "1:5-6-7",
+            "1:5-+6",
+            "1:99999999999",
+            "1:1,00",
+            "1:,100",
+            "1:1000,000",
+            "{1",
+            "{1}5",
+            "{1}:",
+        ] {
             let written = WrittenRegion::parse(doubtful).unwrap();
             assert_eq!(written.must_be().unwrap().0, doubtful.as_bytes());
             assert_eq!(read(doubtful, &[doubtful]), region(doubtful, ALL));
@@ -250,7 +298,47 @@ mod tests {
     }
 
     #[test]
+    fn commas_between_thousands_separate_nothing_unless_a_contig_follows() {
+        let read = |text: &str, contigs: &[&str]| -> Vec<Region> {
+            let is_contig = |name: &[u8]| contigs.iter().any(|contig| contig.as_bytes() == name);
+            let written = parse_list(text, |name| Ok(is_contig(name))).unwrap().unwrap();
+            written.iter().map(|one| one.resolve(is_contig, |_| Ok(false)).unwrap()).collect()
+        };
+        let (one, two) = (region("1", 999..=19_999), region("2", 4..=5_999));
+        assert_eq!(read("1:1,000-20,000", &["1"]), [one.clone()]);
+        assert_eq!(read("1:1,000-20,000,2:5-6,000", &["1", "2"]), [one.clone(), two.clone()]);
+        assert_eq!(read("2:5-6,000,1:1,000-20000,000x", &["1"]), [two, one.clone(), region("000x", ALL)]);
+        assert_eq!(read("{1}:1,000-20,000", &["1"]), [one.clone()]);
+        assert_eq!(read("1:5,100", &["1"]), [region("1", 5_099..=5_099)]);
+        assert_eq!(read("1:5,100", &["1", "100"]), [region("1", 4..=4), region("100", ALL)]);
+        assert_eq!(read("1:5,{100}", &["1"]), [region("1", 4..=4), region("100", ALL)]);
+        for apart in ["1,000", "1:1000,000", "1:1,00", "1:1,0000", "1:,100", "1:1-,100"] {
+            assert_eq!(read(apart, &["1", "1:", "1:1-"]).len(), 2, "{apart}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn positions_with_thousands_are_those_without(
+            regions in prop::collection::vec((0u8..3, 1u32..3_000_000, 0u32..2_000_000), 1..5),
+        ) {
+            let grouped = |number: u32| {
+                let digits = number.to_string();
+                let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap()).collect();
+                groups.join(",")
+            };
+            let list = |shown: &dyn Fn(u32) -> String| {
+                let one = |(contig, first, more): &(u8, u32, u32)| format!("c{contig}:{}-{}", shown(*first), shown(first + more));
+                regions.iter().map(one).collect::<Vec<_>>().join(",")
+            };
+            let read = |text: String| parse_list(&text, |_| Ok(false)).unwrap();
+            prop_assert_eq!(read(list(&grouped)), read(list(&|number| number.to_string())));
+        }
+    }
+
+    #[test]
     fn regions_that_overlap_are_united() {
+        let parse_list = |text: &str| parse_list(text, |_| Ok(true)).unwrap();
         let written = parse_list("b:5-9,a:1-3,b:1-2,b:9-12,b:6,a:4-5,{c,d},{c,d}:5").unwrap();
         let regions = written.iter().map(|one| one.resolve(|_| false, |_| Ok(false)).unwrap()).collect();
         let wanted = [("b", 0..=1), ("b", 4..=11), ("a", 0..=2), ("a", 3..=4), ("c,d", ALL)];

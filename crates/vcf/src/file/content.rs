@@ -36,7 +36,8 @@ impl VariantText {
         if length.checked_add(head.len() as u64).is_none_or(|length| length > i64::MAX as u64) {
             return Err(Error::unsupported("the text would be longer than 2^63 bytes"));
         }
-        self.set_remark(remark, pieces.iter().map(|piece| piece.span))?;
+        let has_records = || Ok(RecordWalk::new(self.clone()).next()?.is_some());
+        self.set_remark(remark, pieces.iter().map(|piece| piece.span), has_records)?;
         let groups = self.groups(&pieces, length);
         let lines = TextContent { records: self, pieces, groups, length, owner, kept: LruCache::new(KEPT) };
         Ok(Arc::new(Concat::new(vec![Arc::new(head), Arc::new(lines)])))
@@ -172,7 +173,8 @@ impl Forward for InSequence {
                 return Ok(true);
             }
             let Some(made) = self.walk.next()? else {
-                self.walk.records_of.set_remark(&self.remark, self.spans.iter().copied())?;
+                let has_records = || Ok(self.walk.records > 0);
+                self.walk.records_of.set_remark(&self.remark, self.spans.iter().copied(), has_records)?;
                 return Ok(false);
             };
             for (piece, mut text) in made.into_iter().filter(|(_, text)| !text.is_empty()) {

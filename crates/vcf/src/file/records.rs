@@ -23,6 +23,10 @@ use crate::reference::{ReferenceBases, ReferenceGenome};
 /// Bytes that most lines have at least, for memory.
 const LEAST_LINE: usize = 32;
 
+/// The remark about a file of PLINK that has none of the sites.
+const NO_SITES: &str =
+    "no record here has exactly one alternative allele, as sites in PLINK's files must; vcf/merged/ has the records";
+
 /// The encoding of the records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
@@ -220,8 +224,19 @@ impl VariantText {
         }
     }
 
-    /// Sets the remark, if there is one, about a file with records in these spans.
-    pub(super) fn set_remark(&self, remark: &Arc<OnceLock<String>>, spans: impl Iterator<Item = usize>) -> Result<()> {
+    /// Sets the remark, if there is one, about a file with text in these spans. `has_records` tells whether any of its
+    /// samples' records are in its spans: PLINK's files have no text of some.
+    pub(super) fn set_remark(
+        &self,
+        remark: &Arc<OnceLock<String>>,
+        spans: impl Iterator<Item = usize>,
+        has_records: impl FnOnce() -> Result<bool>,
+    ) -> Result<()> {
+        let mut spans = spans.peekable();
+        if spans.peek().is_none() && matches!(self.encoding, Encoding::Bed | Encoding::Bim) && has_records()? {
+            let _ = remark.set(NO_SITES.to_owned());
+            return Ok(());
+        }
         let contigs = spans.filter_map(|span| self.spans.get(span)?.contig.as_deref()).collect();
         let VariantText { dataset, samples, is_all, .. } = self;
         let file = FileSamples { dataset, samples, is_all: *is_all, header: self.lines.header() };

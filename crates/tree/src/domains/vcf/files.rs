@@ -133,7 +133,7 @@ impl ChosenSamples {
                 Ok(regions) => return Ok(Ok(regions.iter().cloned().map(WrittenRegion::from).collect())),
                 Err(reason) => Err(reason),
             },
-            None => regions::parse_list(text),
+            None => regions::parse_list(text, |contig| self.may_have(contig))?,
         };
         for (contig, reason) in written.iter().flatten().filter_map(WrittenRegion::must_be) {
             if !self.may_have(contig)? {
