@@ -11,7 +11,7 @@ function unit_tests(path) {
     return path
 }
 
-# The start of a test program: "Running tests/corpus.rs (target/debug/deps/corpus-...)", "Doc-tests tilefs".
+# The start of a test program: "Running tests/cloud/main.rs (target/debug/deps/cloud-...)", "Doc-tests tilefs".
 /^ +(Running|Doc-tests) / {
     program = $1 == "Running" ? ($2 == "unittests" ? unit_tests($4) " " $3 : $2) : "documentation of " $2
     if (!(program in finished)) programs[++count] = program

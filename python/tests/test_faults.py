@@ -9,7 +9,7 @@ import pytest
 import tilefs
 from tilefs.fs import TilefsFileSystem
 
-# The mount point of a file system that fails as the extended attribute of its folder says: tests/faults.
+# The mount point of a file system that fails as the extended attribute of its folder says: tests/program/faults.
 FAULTY = os.environ.get("TILEFS_TEST_FAULTY")
 
 OPERATIONS = ["Lookup", "Attributes", "Open", "OpenFolder", "ListFolder", "Read"]

@@ -252,7 +252,7 @@ def growth(values):
 
 
 def matrix_cells(fragment, count, overlapping):
-    """Returns the same coordinates as examples/generated/matrix.rs, row by row."""
+    """Returns the same coordinates as tests/support/generated/matrix.rs, row by row."""
     rows = fragment // overlapping * (count // ROW) + np.arange(count // ROW, dtype=np.int64)
     slots, member = np.arange(ROW, dtype=np.int64), fragment % overlapping
     shift = 7 * np.where(rows % 10 == 0, member - member % 2, member)

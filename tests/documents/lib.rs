@@ -7,12 +7,14 @@
 //! * [`records`]: what saved results depend on is recorded without an omission
 //! * [`interface`]: what the documentation for Rust programs shows can be named
 //! * [`statements`]: the statements of documents are covered by tests
+//! * [`paths`]: what comments and documents name exists
 //! * [`requirements`]: how tests are skipped
 #![cfg(test)]
 
 mod dependencies;
 mod interface;
 mod order;
+mod paths;
 mod records;
 mod requirements;
 mod rooms;

@@ -1,5 +1,5 @@
 //! Checks that readers of the files cannot make: ranges, prefetching, sizes, positions, damage. The programs that read
-//! the files are in tests/export_tools.
+//! the files are in tests/exports.
 
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::ValueBounds;
