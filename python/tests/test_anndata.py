@@ -264,3 +264,39 @@ def test_matrices_may_stay_where_they_are():
     if tuple(map(int, version("anndata").split(".")[:3])) >= (0, 12, 19):
         np.testing.assert_array_equal(chosen.to_memory().X.toarray(), expected.X.toarray())
         np.testing.assert_array_equal(data.X[5:50].toarray(), whole.X[5:50].toarray())
+
+
+def numbered(root, kind, ids):
+    """Writes an experiment of three cells whose row numbers are these."""
+    (root / "ms/RNA/X").mkdir(parents=True)
+    names = np.array([f"c{number}" for number in range(len(ids))])
+    dim = tiledb.Dim("obs_id", domain=(None, None), tile=None, dtype="ascii") if kind == "by name" else tiledb.Dim("soma_joinid", domain=(-5, 99), tile=10, dtype=np.int64)
+    attr = tiledb.Attr("soma_joinid", dtype=np.int64) if kind == "by name" else tiledb.Attr("obs_id", dtype=str, var=True)
+    schema = tiledb.ArraySchema(tiledb.Domain(dim), [attr], sparse=True, allows_duplicates=kind == "with duplicates")
+    tiledb.Array.create(str(root / "obs"), schema)
+    with tiledb.open(str(root / "obs"), "w") as array:
+        array[names if kind == "by name" else ids] = ids if kind == "by name" else names.astype(object)
+        array.meta["soma_object_type"] = "SOMADataFrame"
+    frame(root / "ms/RNA", "var", {"var_id": np.array(["g0", "g1"], dtype=object)})
+    matrix(root / "ms/RNA", "X/data", np.arange(6, dtype="f4").reshape(3, 2))
+    for folder in ("ms/RNA/X", "ms/RNA", "ms", "."):
+        group(root / folder)
+    return root
+
+
+@pytest.mark.parametrize("kind", ["by name", "with duplicates"])
+@pytest.mark.parametrize("ids", [[0, 0, 2], [0, 2, 2], [1, 2, 3], [-1, 0, 1], [0, 1, 3], [0, 0, 0]])
+@pytest.mark.parametrize("condition", [None, "obs_id == 'c1'"])
+def test_cells_that_are_not_numbered_are_refused(tmp_path, kind, ids, condition):
+    experiment = tilefs.open(numbered(tmp_path / "experiment", kind, np.array(ids)))
+    for read in (lambda: experiment.to_anndata(obs_query=condition), lambda: experiment.batches(2, obs_query=condition)):
+        with pytest.raises(tilefs.UnsupportedError, match="counts them from 0 without a gap"):
+            read()
+
+
+@pytest.mark.parametrize("kind", ["by name", "with duplicates"])
+@pytest.mark.parametrize("ids", [[0, 1, 2], [2, 0, 1]])
+def test_cells_in_another_order_have_their_own_values(tmp_path, kind, ids):
+    data = tilefs.open(numbered(tmp_path / "experiment", kind, np.array(ids))).to_anndata()
+    assert data.obs_names.tolist() == [f"c{ids.index(row)}" for row in range(3)]
+    np.testing.assert_array_equal(data.X.toarray(), np.arange(6).reshape(3, 2))

@@ -9,7 +9,7 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from ._errors import Error, UsageError
+from ._errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     import anndata
@@ -139,17 +139,25 @@ class _Frame(NamedTuple):
         whole = [[(None, None)]] * array.ndim
         table = array.query(cond=condition, order="C")._table(whole).replace_schema_metadata(None)
         numbers = table.column(_JOINID).to_numpy()
-        if condition is None:
-            count = len(numbers)
-        else:
-            count = len(array.read(columns=[_JOINID]))
+        every = numbers if condition is None else array.read(columns=[_JOINID]).to_arrow().column(_JOINID).to_numpy()
+        _check_numbers(array, every)
         if numpy.any(numpy.diff(numbers) < 0):
             table = table.sort_by(_JOINID)
             numbers = table.column(_JOINID).to_numpy()
-        if len(numbers) and (numbers[0] < 0 or numbers[-1] >= count):
-            raise Error(f"{array.uri}: {count} rows have a {_JOINID} up to {numbers[-1]}; AnnData counts them from 0 without a gap")
         frame = table.drop_columns([_JOINID]).to_pandas()
-        return cls(_named(frame, array, kind), None if condition is None else numbers, count)
+        return cls(_named(frame, array, kind), None if condition is None else numbers, len(every))
+
+
+def _check_numbers(array: "Array", numbers: "numpy.ndarray[Any, Any]") -> None:
+    """Refuses rows that are not numbered from 0 on, each once: row i of a matrix would be the values of another one."""
+    import numpy
+
+    ordered = numpy.sort(numbers)
+    if numpy.array_equal(ordered, numpy.arange(len(ordered))):
+        return
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    what = f"the {_JOINID} {again[0]} several times" if len(again) else f"a {_JOINID} from {ordered[0]} to {ordered[-1]}"
+    raise UnsupportedError(f"{array.uri}: its {len(ordered)} rows have {what}; AnnData counts them from 0 without a gap")
 
 
 def _named(frame: "pandas.DataFrame", array: "Array", kind: str) -> "pandas.DataFrame":
