@@ -25,9 +25,6 @@ for section in "$@"; do
     esac
 done
 
-case " $* " in
-    *" page "*) "$here/scripts/build_page.sh" ;;
-esac
 cargo build --release --quiet --bins --examples --manifest-path "$here/Cargo.toml"
 built=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release

@@ -66,8 +66,10 @@ if [ -d .venv ] && [ ! -x .venv/node_modules/.bin/azurite-blob ]; then
     fi
 fi
 
-# The page of `tilefs serve`, and what tests open it with.
-scripts/build_page.sh || echo "SKIPPED: the page, npm cannot build it" >&2
+# What tests open the page of `tilefs serve` with.
+if ! [ web/node_modules/.package-lock.json -nt web/package-lock.json ]; then
+    (cd web && npm ci --no-audit --no-fund --silent) || echo "SKIPPED: npm cannot install the packages of web/" >&2
+fi
 
 packages=
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }

@@ -211,9 +211,6 @@ make_notes() {
 
 mkdir -p "$made"
 case ${1:-} in
-    deb | musl | wheel | all) scripts/build_page.sh ;;
-esac
-case ${1:-} in
     deb) make_deb ;;
     musl) make_musl ;;
     wheel) make_wheel "${2:-}" ;;

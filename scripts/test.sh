@@ -113,8 +113,6 @@ offer_places() {
     for ((place = 0; place < $1; place++)); do echo >&4; done
 }
 
-# The page is a part of the program, so it is built before anything is compiled.
-scripts/build_page.sh || echo "SKIPPED: the page, npm cannot build it" | tee -a "$log"
 install_tools >"$work/tools" 2>&1 &
 tools=$!
 : >"$work/built"

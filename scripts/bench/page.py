@@ -3,7 +3,7 @@ time that the page's requests take without a browser: one after another, in the 
 
 The arrays have 2^40 cells on a local disk, and 10^11 cells in a bucket that examples/generated simulates, without delay
 and with 50 ms for each request. Each run starts a server, whose caches are empty. Needs Node.js, Chromium and the
-packages of web/ (`npm ci`); the program must have been built with the page (scripts/build_page.sh).
+packages of web/ (`npm ci`).
 
   TILEFS_BENCH_LATENCY   latencies of a request in milliseconds (0 50)
   TILEFS_BENCH_CHROMIUM  the browser (/usr/bin/chromium)"""

@@ -44,7 +44,7 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
                 }
                 let page = page::refusal(&path, &refusal);
                 let answer = Answer::text(refusal.status(), "text/html; charset=utf-8", page);
-                answer.with(CONTENT_SECURITY_POLICY, page::policy())
+                answer.with(CONTENT_SECURITY_POLICY, application::POLICY)
             })
         }),
         Err(reason) => Answer::line(StatusCode::BAD_REQUEST, reason),
@@ -203,7 +203,7 @@ impl Request<'_> {
         let described = |answer: Answer| {
             let answer =
                 answer.with(CONTENT_TYPE, kind).with(CACHE_CONTROL, "no-cache").with(VARY, "Accept, Accept-Encoding");
-            if self.wants_json() { answer } else { answer.with(CONTENT_SECURITY_POLICY, page::policy()) }
+            if self.wants_json() { answer } else { answer.with(CONTENT_SECURITY_POLICY, application::POLICY) }
         };
         if self.asked.method == Method::HEAD {
             return Ok(described(Answer { length: None, ..Answer::empty(StatusCode::OK) }));

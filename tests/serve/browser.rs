@@ -29,9 +29,9 @@ fn tools(web: &Path) -> Option<(String, PathBuf)> {
         skipped(Need::Browser, "chromium is missing");
         return None;
     };
-    let needed = ["node_modules/playwright-core", "node_modules/axe-core", "dist/page.js.gz"];
+    let needed = ["node_modules/playwright-core", "node_modules/axe-core"];
     if let Some(missing) = needed.iter().find(|path| !web.join(path).exists()) {
-        skipped(Need::Browser, &format!("web/{missing} is missing: scripts/build_page.sh makes it"));
+        skipped(Need::Browser, &format!("web/{missing} is missing: scripts/install_test_tools.sh installs it"));
         return None;
     }
     Some((python, browser))

@@ -209,38 +209,6 @@ assert listed == expected, (listed, expected)
     }
 }
 
-/// The script of a page, run as a browser does, says of which values the picture is. A program with the page for
-/// browsers has that instead.
-#[test]
-fn the_caption_of_a_picture_has_the_least_and_the_greatest_value() {
-    if !has("node") {
-        return;
-    }
-    let script = support::repository::root().join("tests/serve/run_picture.js");
-    let caption = |array: &Path| {
-        let server = Program::start(array, &[]);
-        String::from_utf8(output(Command::new("node").arg(&script).arg(server.url()))).unwrap()
-    };
-    let server = Program::start(&demo(), &[]);
-    let values: Vec<f32> =
-        temp(&server).chunks_exact(4).map(|value| f32::from_le_bytes(value.try_into().unwrap())).collect();
-    let least = values.iter().copied().fold(f32::INFINITY, f32::min);
-    let greatest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let told = caption(&demo());
-    assert!(
-        told.starts_with(&format!("temp, all of it: the values here are from {least} to {greatest}; up to ")),
-        "{told}"
-    );
-    // Null cells have stored values that do not count.
-    let nullable = tilefs_fixtures::fixtures().join("arrays/dense/nullable");
-    let cells = output(Command::new(env!("CARGO_BIN_EXE_tilefs")).arg("cat").arg(&nullable).arg("text/i.txt"));
-    let cells = String::from_utf8(cells).unwrap();
-    let numbers: Vec<i64> = cells.split_whitespace().filter_map(|cell| cell.parse().ok()).collect();
-    let (least, greatest) = (numbers.iter().min().unwrap(), numbers.iter().max().unwrap());
-    let told = caption(&nullable);
-    assert!(told.contains(&format!("from {least} to {greatest};")), "{told}: {cells}");
-}
-
 /// The commands on a page work as printed.
 #[test]
 fn the_commands_on_the_page_work() {

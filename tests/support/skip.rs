@@ -27,7 +27,7 @@ pub enum Need {
     Python,
     /// Spark, with Java: some 500 MB, which no script installs.
     Spark,
-    /// Chromium, and what `scripts/build_page.sh` makes.
+    /// Chromium, and the packages of `web/`.
     Browser,
     /// Servers of object stores.
     Servers,

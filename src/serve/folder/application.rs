@@ -1,5 +1,5 @@
-//! The page for browsers that `web/` builds: two files, which the program holds compressed. They have nothing of the
-//! data, and their place does not depend on the tree.
+//! The page for browsers: two files that `scripts/build_page.sh` makes of `web/`, and that are kept here compressed, so
+//! that every build has them. They have nothing of the data, and their place does not depend on the tree.
 
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
@@ -19,7 +19,7 @@ pub const POLICY: &str =
 struct Asset {
     name: &'static str,
     kind: &'static str,
-    /// Compressed by gzip; empty if the page was not built.
+    /// Compressed by gzip.
     bytes: &'static [u8],
 }
 
@@ -27,24 +27,19 @@ const ASSETS: [Asset; 2] = [
     Asset {
         name: "page.js",
         kind: "text/javascript; charset=utf-8",
-        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/page.js.gz")),
+        bytes: include_bytes!("built/page.js.gz"),
     },
     Asset {
         name: "page.css",
         kind: "text/css; charset=utf-8",
-        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/page.css.gz")),
+        bytes: include_bytes!("built/page.css.gz"),
     },
 ];
-
-/// Returns whether the page was built with the program.
-pub fn is_built() -> bool {
-    ASSETS.iter().all(|asset| !asset.bytes.is_empty())
-}
 
 /// Answers a request for a file of the page; `None` if the path is another one.
 pub fn answer(names: &[String], asked: &Question) -> Option<Answer> {
     let [first, second, name] = names else { return None };
-    let asset = ASSETS.iter().find(|asset| asset.name == name && !asset.bytes.is_empty())?;
+    let asset = ASSETS.iter().find(|asset| asset.name == name)?;
     if [first, second] != FOLDER {
         return None;
     }

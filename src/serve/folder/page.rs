@@ -1,12 +1,9 @@
-//! The page of a folder for people: its path, its members, and for an array or a group a description, commands that
-//! read it, and a picture of a raster.
+//! The page of a folder for people: its path, its members, and for an array or a group a description and commands
+//! that read it. In browsers that run scripts, the [`application`] takes its place.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hyper::header::HOST;
-use sha2::{Digest, Sha256};
 
 use super::application;
 use crate::serve::http::path::{TreePath, decode, encode_name, escape_markup};
@@ -33,24 +30,6 @@ const ZARR: &str = "zarr";
 
 /// An array's schema for programs: only folders of arrays have it.
 const SCHEMA: &str = "schema.json";
-
-const STYLE: &str = "body{font-family:sans-serif;margin:2em;max-width:70em}pre{overflow:auto;background:#f4f4f4;\
-                     padding:1em}td{padding:0 2em 0 0}canvas{width:24em;image-rendering:pixelated;border:1px solid #ccc}\
-                     figure{margin:0}";
-
-/// Draws the picture, in the browser.
-const SCRIPT: &str = include_str!("picture.js");
-
-/// Lets a page run our script and nothing else, whatever a name or text in it contains.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let hash = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
-    format!("default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'")
-});
-
-/// Returns the content security policy of pages.
-pub fn policy() -> &'static str {
-    if application::is_built() { application::POLICY } else { &POLICY }
-}
 
 /// The parts of a page around the listing of a folder.
 pub struct Page {
@@ -85,10 +64,7 @@ impl Page {
     pub fn before(&self) -> String {
         let own = escape_markup(self.path.names().last().unwrap_or(&self.title));
         let root = self.path.to_root();
-        let look = match application::is_built() {
-            true => application::elements(&root, self.is_array.then_some(SCHEMA)),
-            false => format!("<style>{STYLE}</style>"),
-        };
+        let look = application::elements(&root, self.is_array.then_some(SCHEMA));
         let mut page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\" data-root=\"{root}\" data-title=\"{}\"><head><meta charset=\"utf-8\">\
              <title>{own}</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
@@ -96,18 +72,10 @@ impl Page {
             escape_markup(&self.title),
             self.trail()
         );
-        if self.has_picture() {
-            page += "<figure id=\"picture\"></figure>\n";
-        }
         if self.path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str())) {
             page += FORM;
         }
         page + "<table>\n"
-    }
-
-    /// Returns whether the page draws a picture by itself: it does if the page for browsers was not built.
-    fn has_picture(&self) -> bool {
-        self.is_array && !application::is_built()
     }
 
     /// Returns links to the enclosing folders. If their paths are very long, the inner ones are not links.
@@ -150,9 +118,6 @@ impl Page {
             page += &format!("<pre>{}</pre>\n", without_links(&description));
         }
         page += "</div>\n";
-        if self.has_picture() {
-            page += &format!("<script>{SCRIPT}</script>\n");
-        }
         page + "</body></html>\n"
     }
 
@@ -196,10 +161,7 @@ pub fn refusal(path: &TreePath, refusal: &Refusal) -> String {
     };
     let root = path.to_root();
     let near = reason.strip_prefix(NEAR).and_then(|near| near.strip_suffix('?'));
-    let look = match application::is_built() {
-        true => application::style(&root),
-        false => format!("<style>{STYLE}</style>"),
-    };
+    let look = application::style(&root);
     let near = near.map_or_else(String::new, |near| {
         let mut url = root.clone();
         for (number, name) in near.split('/').enumerate() {
