@@ -4,6 +4,7 @@
 //! A step is an allocation, a block of allocated memory, or a question whether to go on. Time is not measured.
 
 mod arrays;
+mod groups;
 mod steps;
 mod texts;
 

@@ -22,6 +22,10 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
     static CURRENT: RefCell<Option<Token>> = const { RefCell::new(None) };
+}
+
+// Not that of models: no thread sees the number of another one.
+std::thread_local! {
     static CHECKS: Cell<u64> = const { Cell::new(0) };
 }
 

@@ -8,6 +8,10 @@ use crate::geo::wkt::{DEGREE, METHODS, SHARED, WktElement, WktValue};
 /// The form that the result has.
 const SCHEMA: &str = "https://proj.org/schemas/v0.7/projjson.schema.json";
 
+/// The elements of a compound system that are none of its parts.
+const ABOUT: [&str; 9] =
+    ["ID", "AUTHORITY", "USAGE", "SCOPE", "AREA", "BBOX", "VERTICALEXTENT", "TIMEEXTENT", "REMARK"];
+
 /// Returns the PROJJSON of a geographic, geodetic, projected, vertical or compound system; `None` for others, and if an
 /// element has no word in it.
 pub fn projjson(text: &str) -> Option<Value> {
@@ -36,7 +40,7 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
     }
     match kind {
         "CompoundCRS" => {
-            let parts = element.children().filter(|child| !child.is(&["ID", "AUTHORITY"]));
+            let parts = element.children().filter(|child| !child.is(&ABOUT));
             system.insert("components".to_owned(), parts.map(self::system).collect::<Option<Vec<_>>>()?.into());
         }
         "ProjectedCRS" => {
@@ -44,6 +48,12 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
             let mut base_system = named(base)?;
             base_system.insert("type".to_owned(), "GeographicCRS".into());
             base_system.append(&mut frame(base)?);
+            base_system.append(&mut axes(base, "ellipsoidal")?);
+            // The unit of the base is that of the meridian, or it is degrees: the text does not say which.
+            let unit = base.child(&["PRIMEM", "PRIMEMERIDIAN"]).and_then(|meridian| meridian.child(&["ANGLEUNIT"]));
+            if unit.is_some_and(|unit| self::unit(unit).is_none_or(|unit| unit != "degree")) {
+                return None;
+            }
             base_system.append(&mut identifier(base)?);
             system.insert("base_crs".to_owned(), base_system.into());
             system.insert("conversion".to_owned(), conversion(element, base)?);
@@ -77,6 +87,9 @@ fn frame(system: &WktElement<'_>) -> Option<Map<String, Value>> {
     let ensemble = system.child(&["ENSEMBLE"]);
     let element = ensemble.or_else(|| system.child(&["DATUM", "GEODETICDATUM", "TRF"]))?;
     let mut frame = named(element)?;
+    if element.text() == Some("WGS_1984") {
+        frame.insert("name".to_owned(), "World Geodetic System 1984".into());
+    }
     let ellipsoid = element.child(&["SPHEROID", "ELLIPSOID"])?;
     frame.insert("ellipsoid".to_owned(), self::ellipsoid(ellipsoid)?);
     let key = match ensemble {
@@ -102,7 +115,8 @@ fn frame(system: &WktElement<'_>) -> Option<Map<String, Value>> {
         }
     };
     if let Some(meridian) = system.child(&["PRIMEM", "PRIMEMERIDIAN"]).filter(|one| one.number(1) != Some(0.0)) {
-        let unit = meridian.child(&["ANGLEUNIT"]).or_else(|| system.child(&["UNIT"]));
+        // The first version has degrees, whatever the unit of the system is.
+        let unit = meridian.child(&["ANGLEUNIT"]);
         let mut found = named(meridian)?;
         found.insert("longitude".to_owned(), measure(meridian.json_number(1)?, unit, "degree")?);
         found.append(&mut identifier(meridian)?);
@@ -153,6 +167,10 @@ fn conversion(system: &WktElement<'_>, base: &WktElement<'_>) -> Option<Value> {
 fn conversion_of_first_version(system: &WktElement<'_>, base: &WktElement<'_>) -> Option<Value> {
     let wanted = system.child(&["PROJECTION"])?.text()?;
     let (method, _, names) = METHODS.into_iter().find(|(_, name, _)| name.eq_ignore_ascii_case(wanted))?;
+    if method.starts_with("Polar") {
+        // Both axes go south, or both north, along meridians that the text does not name.
+        return None;
+    }
     let (length, angle) = (unit(system.child(&["UNIT"])?)?, unit(base.child(&["UNIT"])?)?);
     let parameter = |parameter: &WktElement<'_>| {
         let name = parameter.text()?;
@@ -172,7 +190,7 @@ fn conversion_of_first_version(system: &WktElement<'_>, base: &WktElement<'_>) -
     Some(json!({"name": "unnamed", "method": {"name": method}, "parameters": parameters}))
 }
 
-/// Returns the coordinate system, as a member of the object. Without axes, those of the first version are x and y.
+/// Returns the coordinate system, as a member of the object. Without axes, they are those that PROJ takes.
 fn axes(system: &WktElement<'_>, subtype: &str) -> Option<Map<String, Value>> {
     let shared = system.child(&["UNIT", "LENGTHUNIT", "ANGLEUNIT"]);
     let axis = |axis: &WktElement<'_>| {
@@ -195,11 +213,16 @@ fn axes(system: &WktElement<'_>, subtype: &str) -> Option<Map<String, Value>> {
     let mut found = system.children().filter(|child| child.is(&["AXIS"])).map(axis).collect::<Option<Vec<_>>>()?;
     if found.is_empty() {
         let names: &[[&str; 3]] = match subtype {
-            "ellipsoidal" => &[["Longitude", "lon", "east"], ["Latitude", "lat", "north"]],
+            "ellipsoidal" => &[["Geodetic latitude", "Lat", "north"], ["Geodetic longitude", "Lon", "east"]],
             "Cartesian" => &[["Easting", "E", "east"], ["Northing", "N", "north"]],
             _ => &[["Up", "H", "up"]],
         };
-        let unit = unit(shared?)?;
+        let unit = match shared {
+            Some(unit) => self::unit(unit)?,
+            // The base of a projected system of the second version has neither axes nor a unit.
+            None if subtype == "ellipsoidal" => "degree".into(),
+            None => return None,
+        };
         let axis = |[name, short, direction]: &[&str; 3]| json!({"name": name, "abbreviation": short, "direction": direction, "unit": unit});
         found = names.iter().map(axis).collect();
     }
