@@ -3,7 +3,6 @@
 use std::env;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use log::{Level, LevelFilter};
 
-use super::printable;
+use super::{log_file, printable};
 use tilefs::reports::ASKED_FOR;
 use tilefs_tree::select::time::extended;
 
@@ -72,9 +71,9 @@ fn now() -> String {
 /// data are stored.
 ///
 /// # Errors
-/// Fails if the file cannot be written.
+/// As for [`log_file::open_to_append`].
 pub fn to_file(path: &Path) -> io::Result<()> {
-    go_to(Destination::File(File::options().create(true).append(true).mode(0o600).open(path)?));
+    go_to(Destination::File(log_file::open_to_append(path)?));
     Ok(())
 }
 

@@ -14,6 +14,7 @@ mod closed_output;
 mod commands;
 mod failure;
 mod log;
+mod log_file;
 mod memory;
 mod options;
 mod output;

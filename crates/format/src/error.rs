@@ -9,6 +9,8 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::text::steers;
+
 /// The result of every fallible function of this library.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -52,14 +54,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// Text that may come from stored bytes, displayed on one line. Control characters are escaped, so that stored data
-/// cannot forge log lines or control a terminal.
+/// Text that may come from stored bytes, displayed on one line. Characters that steer how text is shown are escaped, so
+/// that stored data cannot forge log lines or control a terminal.
 struct OneLine<'a>(&'a str);
 
 impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for character in self.0.chars() {
-            match character.is_control() {
+            match steers(character) {
                 true => write!(f, "{}", character.escape_debug())?,
                 false => f.write_char(character)?,
             }

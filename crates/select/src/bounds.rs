@@ -8,6 +8,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
+use tilefs_format::text::steers;
 use tilefs_format::time_text;
 use tilefs_format::time_unit::TimeUnit;
 use tilefs_storage::percent;
@@ -162,7 +163,7 @@ fn escaped(bytes: &[u8]) -> String {
         };
         for character in valid.chars() {
             // A single dot is allowed; next to another one, or at an end, it would be taken for a range.
-            if character.is_control() || ",+=%/.".contains(character) {
+            if steers(character) || ",+=%/.".contains(character) {
                 percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut out);
             } else {
                 out.push(character);

@@ -1,8 +1,8 @@
 //! The file names of things that users named: attributes, dimensions, metadata keys, enumerations, members of groups.
 //! One rule for all of them:
 //!
-//! 1. A name is its own file name. `%`, `/`, `\`, control characters and a leading `.` are percent-escaped; the empty
-//!    name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`,
+//! 1. A name is its own file name. `%`, `/`, `\`, a leading `.`, and characters that steer how text is shown are
+//!    percent-escaped; the empty name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`,
 //!    an anonymous dimension `__dim_` and its number.
 //! 2. If that collides with a reserved name, or with a file of another name, its first character is escaped too, or as
 //!    many characters as necessary: an attribute `schema` of text is `%73chema.txt`.
@@ -16,6 +16,7 @@ use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 use tilefs_format::hex::hex;
+use tilefs_format::text::steers;
 
 use tilefs_storage::percent;
 
@@ -185,7 +186,7 @@ fn escaped(name: &str, count: usize) -> String {
     let mut out = String::with_capacity(name.len());
     for (number, character) in name.chars().enumerate() {
         let hidden = number == 0 && character == '.';
-        if number < count || hidden || matches!(character, '%' | '/' | '\\') || character.is_control() {
+        if number < count || hidden || matches!(character, '%' | '/' | '\\') || steers(character) {
             percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut out);
         } else {
             out.push(character);
@@ -240,6 +241,9 @@ mod tests {
             ("100%", "100%25"),
             ("a\nb\0\u{7f}\u{85}", "a%0Ab%00%7F%C2%85"),
             ("%~", "%25~"),
+            ("a\u{202e}fdp", "a%E2%80%AEfdp"),
+            ("\u{feff}a\u{2066}", "%EF%BB%BFa%E2%81%A6"),
+            ("می\u{200c}خواهم", "می\u{200c}خواهم"),
         ] {
             assert_eq!(escape(name), file);
             assert_eq!(unescape(file).as_deref(), Some(name));
@@ -311,7 +315,7 @@ mod tests {
         fn file_names_are_file_names_and_can_be_undone(name in names()) {
             let file = escape(&name);
             prop_assert!(!file.is_empty() && file.len() <= LONGEST && !file.starts_with('.'));
-            prop_assert!(!file.contains(['/', '\\']) && !file.chars().any(char::is_control));
+            prop_assert!(!file.contains(['/', '\\']) && !file.chars().any(steers));
             if file.contains(MARK) {
                 prop_assert_eq!(unescape(&file), None);
             } else {

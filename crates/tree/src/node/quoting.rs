@@ -1,5 +1,7 @@
 //! Users' text in generated text: in commands, in lines, between quotes.
 
+use tilefs_format::text::steers;
+
 /// Returns a word of a shell command, quoted if necessary.
 pub fn shell_word(word: &str) -> String {
     let plain =
@@ -20,11 +22,11 @@ pub fn literal(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns text for use within a line: control characters are escaped.
+/// Returns text for use within a line: characters that steer how text is shown are escaped.
 pub fn in_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if steers(character) {
             out.extend(character.escape_default());
         } else {
             out.push(character);
@@ -61,7 +63,7 @@ pub fn quoted(text: &str, most: usize) -> String {
             out.push_str("\"...");
             return out;
         }
-        if character.is_control() || "\"\\".contains(character) {
+        if steers(character) || "\"\\".contains(character) {
             out.extend(character.escape_default());
         } else {
             out.push(character);
@@ -85,7 +87,8 @@ mod tests {
         assert_eq!(literal("a\"b\\c"), r#""a\"b\\c""#);
         assert_eq!(quoted("a\n\"ä\"", 9), r#""a\n\"ä\"""#);
         assert_eq!(quoted("abc", 2), "\"ab\"...");
-        assert_eq!(in_line("a\tb\u{7f}"), "a\\tb\\u{7f}");
+        assert_eq!(in_line("a\tb\u{7f}\u{202e}"), "a\\tb\\u{7f}\\u{202e}");
+        assert_eq!(quoted("\u{2066}", 9), "\"\\u{2066}\"");
     }
 
     proptest! {
