@@ -276,7 +276,7 @@ impl FuseServer {
                 near.map(|near| format!("there is no such file; the nearest name is {near}"))
             });
             if let Some(reason) = reason {
-                self.errors.recent().add(&format!("{}/{name}", parent.path()), &reason);
+                self.errors.recent().remark(&format!("{}/{name}", parent.path()), &reason);
             }
             return Err(FuseFailure::Errno(Errno::ENOENT));
         };
@@ -286,7 +286,7 @@ impl FuseServer {
                 let size = file.len()?;
                 if let Some(remark) = file.remark() {
                     // Files of one folder mostly have the same remark.
-                    self.errors.recent().add(&parent.path(), &remark);
+                    self.errors.recent().remark(&parent.path(), &remark);
                 }
                 size
             }

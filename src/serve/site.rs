@@ -136,7 +136,7 @@ impl Site {
 
     /// Records a remark about a file for `errors.txt`, under its folder, whose files mostly have the same one.
     pub fn note(&self, path: &str, remark: &str) {
-        self.errors.recent().add(path.rsplit_once('/').map_or("", |(folder, _)| folder), remark);
+        self.errors.recent().remark(path.rsplit_once('/').map_or("", |(folder, _)| folder), remark);
     }
 
     /// Runs the work of a request. Converts errors and panics to a refusal, and writes them to the log.
@@ -159,7 +159,7 @@ impl Site {
             Ok(Err(NodeFailure::Absent(reason))) => {
                 let reason = reason.map(|reason| self.host_paths.hide(&reason));
                 if let Some(reason) = &reason {
-                    self.errors.recent().add(&doing(), reason);
+                    self.errors.recent().remark(&doing(), reason);
                 }
                 Err(Refusal::Absent(reason))
             }
