@@ -3,19 +3,20 @@
 # that mount(8) looks for, manual pages, completions for three shells, the systemd unit, licence and documents. Packages
 # of all distributions use this script, so they have the same files.
 #
-# usage: scripts/install.sh PROGRAM PREFIX [FINAL]
+# usage: [DESTDIR=FOLDER] scripts/install.sh PROGRAM PREFIX [FINAL]
 #
 #   PROGRAM   such as target/release/tilefs; it must run here, because it writes the completions
 #   PREFIX    such as /usr/local, or "$pkgdir/usr"
 #   FINAL     what PREFIX will be on the machine that the package is installed on; the default is PREFIX
+#   DESTDIR   a folder that stands for the root of that machine
 set -eu
 
 [ $# -ge 2 ] || {
-    echo "usage: scripts/install.sh PROGRAM PREFIX [FINAL]" >&2
+    echo "usage: [DESTDIR=FOLDER] scripts/install.sh PROGRAM PREFIX [FINAL]" >&2
     exit 2
 }
 program=$1
-prefix=$2
+prefix=${DESTDIR:-}$2
 final=${3:-$2}
 here=$(dirname "$0")/..
 

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::failure::Failure;
+use super::hints::for_word;
 
 /// The commands; any other first argument is an array to mount, or an option of `mount`.
 const COMMANDS: [&str; 11] =
@@ -59,7 +60,7 @@ const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
 const SETTING: &str = "vfs.";
 
 /// The commands that open arrays and accept only these settings after `-o`.
-const READERS: [&str; 4] = ["info", "ls", "cat", "verify"];
+const READERS: [&str; 5] = ["info", "ls", "cat", "verify", "serve"];
 
 /// mount(8) passes this if `ro` was not given; users do not ask for it.
 const WRITABLE: &str = "rw";
@@ -93,6 +94,12 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
             !COMMANDS.iter().chain(&asks).any(|known| first == known)
         }
     };
+    if is_mount
+        && let Some(hint) =
+            rest.first().filter(|first| !Path::new(first).exists()).and_then(|first| for_word(first.to_str()?))
+    {
+        return Err(Failure::usage(hint));
+    }
     if is_mount
         && let Some(first) = rest.first()
         && let Some(command) = misspelt_command(first)

@@ -8,9 +8,10 @@ use tilefs_storage::is_object_uri;
 use tilefs_threads as threads;
 
 use super::failure::Failure;
+use super::hints;
 use tilefs::read_ahead::Window;
 use tilefs_tree::node::suggest::suggestion;
-use tilefs_tree::select::Addressing;
+use tilefs_tree::select::{Addressing, time};
 use tilefs_tree::{self as tree, Folder, MountedTree, Node, Stored, TreeOptions};
 
 /// Number of prefetching threads for remote storage, where they mostly wait.
@@ -52,9 +53,33 @@ pub fn open_tree(array: &Path, options: &TreeOptions) -> Result<MountedTree, Fai
     Ok(MountedTree::new(open_checked(array, options)?, options)?)
 }
 
+/// Opens an array or a group, which must have been there at the time of the options.
+pub fn open_stored(array: &Path, options: &TreeOptions) -> Result<Stored, Failure> {
+    let stored = tree::open_stored(array, options).map_err(|error| {
+        let failure = Failure::from(error);
+        match hints::for_home(array) {
+            Some(hint) => Failure { message: format!("{}; {hint}", failure.message), ..failure },
+            None => failure,
+        }
+    })?;
+    let Some(at) = options.reading.at else { return Ok(stored) };
+    let began = match &stored {
+        Stored::Array(array) => array.folder().began()?,
+        Stored::Group(group) => group.began()?,
+        Stored::Directory(_) => None,
+    };
+    match began.filter(|began| at < *began) {
+        Some(began) => {
+            let reason = format!("nothing was there yet; the first commit is {}", time::basic(began));
+            Err(Failure::failed(reason).about(&array.display().to_string()))
+        }
+        None => Ok(stored),
+    }
+}
+
 /// Opens an array or a group, and checks that the named slices of the options exist in it.
 fn open_checked(array: &Path, options: &TreeOptions) -> Result<Stored, Failure> {
-    let stored = tree::open_stored(array, options)?;
+    let stored = open_stored(array, options)?;
     match &stored {
         Stored::Array(array) => tree::array::check_slices(array, options)?,
         Stored::Group(group) => tree::array::check_slices_below(group, options)?,

@@ -13,6 +13,7 @@ mod array;
 mod closed_output;
 mod commands;
 mod failure;
+mod hints;
 mod log;
 mod log_file;
 mod memory;
@@ -116,7 +117,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<ChosenCommand>, Failure> {
         Arguments::NothingToDo => return Ok(None),
     };
     let command = arguments::command_in(&arguments);
-    match CommandLine::try_parse_from(arguments) {
+    match CommandLine::try_parse_from(&arguments) {
         Ok(line) => Ok(Some(line.command)),
         Err(error) if !error.use_stderr() => {
             // Help or the version.
@@ -128,7 +129,15 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<ChosenCommand>, Failure> {
             let _ = error.print();
             Err(Failure { status: failure::WRONG_USAGE, message: String::new() })
         }
-        Err(error) => Err(Failure::usage(failure::one_line(&error.render().to_string(), command))),
+        Err(error) => {
+            let report = error.render().to_string();
+            let is_incomplete = error.kind() == clap::error::ErrorKind::MissingRequiredArgument;
+            let hint = match command {
+                Some("cat") if is_incomplete => hints::for_cat(&arguments),
+                _ => hints::for_refresh(&arguments, &report),
+            };
+            Err(Failure::usage(hint.unwrap_or_else(|| failure::one_line(&report, command))))
+        }
     }
 }
 
@@ -230,6 +239,11 @@ mod tests {
             ("tilefs -v info a", "options follow the command, as in `tilefs info ... -v`"),
             ("tilefs umount", "MNT"),
             ("tilefs cat a", "PATH"),
+            ("tilefs stats a", "type `cat MNT/.tilefs/stats.json`"),
+            ("tilefs list a", "type `tilefs ls`"),
+            ("tilefs a m --refresh abc", "type --refresh=30"),
+            ("tilefs mount a m --refresh 1.5", "type --refresh=30"),
+            ("tilefs a m --refresh=abc", "whole seconds"),
         ] {
             let failure = command(line).expect_err(line);
             assert_eq!(failure.status, 2, "{line}");

@@ -271,12 +271,22 @@ impl Opening {
     }
 }
 
-/// Returns a folder in the user's cache directory, if there is one.
+/// Parses the interval of refreshes.
+pub fn parse_interval(text: &str) -> Result<u32, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
+    seconds.ok_or_else(|| "write whole seconds from 1 to 86400, as in --refresh=30".to_owned())
+}
+
 fn usual_index_folder() -> Option<PathBuf> {
+    Some(cache_folder()?.join("index"))
+}
+
+/// Returns the folder of tilefs in the user's cache directory, if there is one.
+pub fn cache_folder() -> Option<PathBuf> {
     // The XDG Base Directory Specification says to ignore relative paths.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("tilefs").join("index"))
+    Some(cache.join("tilefs"))
 }
 
 impl Cloud {

@@ -261,11 +261,11 @@ impl Filesystem for TreeFilesystem {
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
         self.server.counts.request(RequestKind::FileSystem);
-        // `df` omits file systems without blocks. All blocks are used, because nothing can be written. Programs that
-        // compute bytes have signed numbers for them.
+        // `df` omits file systems without blocks. They are free, so that nobody is warned of a full disk, but nobody may
+        // use them. Programs that compute bytes have signed numbers for them.
         let bytes = self.server.known_bytes().min(i64::MAX as u64);
         let blocks = (bytes / u64::from(BLOCK_SIZE)).max(1);
-        reply.statfs(blocks, 0, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
+        reply.statfs(blocks, blocks, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
     }
 
     fn getxattr(&self, request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {

@@ -1,7 +1,12 @@
 //! Reads TileDB arrays and groups, of every format version, without the TileDB library.
 //!
 //! Local folders need no feature. Arrays at `s3://`, `gs://` and `azure://` need the feature `cloud`, which brings clients
-//! for HTTP and TLS: `tilefs-api = { version = "0.1", features = ["cloud"] }`.
+//! for HTTP and TLS. Until there is a release, a project names the repository, or a checkout of it:
+//!
+//! ```toml
+//! tilefs-api = { git = "https://github.com/tilefs/tilefs", features = ["cloud"] }
+//! tilefs-api = { path = "../tilefs/crates/api", features = ["cloud"] }
+//! ```
 //!
 //! ```no_run
 //! # fn main() -> tilefs_api::Result<()> {

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use tilefs_format::error::Error;
+use tilefs_format::text::steers;
 
+use super::hint::meant;
 use super::token::SelectionToken;
 
 /// Maximum width in characters; of longer selections, only the part around the error is shown.
@@ -67,6 +69,16 @@ impl SelectionError {
         }
     }
 
+    /// Adds what a text that does not parse probably means, if there is a guess.
+    pub(super) fn with_guess(mut self, text: &str) -> Self {
+        if self.kind == SelectionErrorKind::Syntax
+            && let Some(guess) = meant(text)
+        {
+            self.message += &format!("; write {guess}");
+        }
+        self
+    }
+
     /// Adds the selectable range, unless it is set.
     pub(super) fn with_valid(mut self, valid: impl FnOnce() -> String) -> Self {
         self.valid.get_or_insert_with(valid);
@@ -110,7 +122,7 @@ pub fn explain(selection: &str, error: &SelectionError) -> String {
 /// Returns one line of the text around a position, the number of columns before the position, and the number of marked
 /// columns that are shown.
 fn excerpt(text: &str, at: usize, length: usize) -> (String, usize, usize) {
-    let shown = |text: &str| -> String { text.chars().map(|c| if c.is_control() { '?' } else { c }).collect() };
+    let shown = |text: &str| -> String { text.chars().map(|c| if steers(c) { '?' } else { c }).collect() };
     let at = floor(text, at);
     let end = floor(text, at.saturating_add(length)).max(at);
     let (before, place, after) = (&text[..at], &text[at..end], &text[end..]);

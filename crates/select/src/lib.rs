@@ -27,6 +27,7 @@
 pub mod bounds;
 pub mod calendar;
 pub mod error;
+mod hint;
 mod labels;
 mod meaning;
 pub mod moment;

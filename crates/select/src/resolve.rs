@@ -24,7 +24,10 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
     for (place, text) in texts.iter().enumerate() {
         let (number, label) = match text.name {
             None if place > 0 && texts[place - 1].name.is_some() => {
-                let message = "ranges without a name come before those with one";
+                let (before, own) = (texts[place - 1].whole.text, text.whole.text);
+                let message = format!(
+                    "ranges without a name come before those with one; to add {own} to {before}, write {before}+{own}"
+                );
                 return Err(SelectionError::syntax(text.whole, message));
             }
             None if place >= dimensions.len() => {
@@ -41,7 +44,7 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
                     numbers.extend(all().map(|(number, one)| (one.name.as_str(), (number, None))));
                 }
                 let known = numbers.get(&*value::decoded(name)?).copied();
-                known.ok_or_else(|| unknown_dimension(name, dimensions))?
+                known.ok_or_else(|| unknown_dimension(name, dimensions).with_guess(text.whole.text))?
             }
         };
         let (Some(bounds), Some(slot)) = (dimensions.get(number), selected.get_mut(number)) else { continue };
@@ -55,7 +58,10 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
         };
         let explained =
             |error: SelectionError| SelectionError { message: format!("{called}: {}", error.message), ..error };
-        *slot = Some(selected.map_err(explained)?);
+        // Dates have dashes, too.
+        let is_date = label.is_none() && bounds.datatype.time_unit().is_some();
+        let guessed = |error: SelectionError| if is_date { error } else { error.with_guess(text.whole.text) };
+        *slot = Some(selected.map_err(|error| guessed(explained(error)))?);
     }
     Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())
 }

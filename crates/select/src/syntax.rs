@@ -55,7 +55,8 @@ fn dimension(whole: SelectionToken<'_>) -> Result<DimensionText<'_>> {
     };
     if let Some(place) = ranges.text.find('=') {
         let second = ranges.part(place, place + 1);
-        return Err(SelectionError::syntax(second, "a second '='; in a name or value it is written %3D"));
+        let error = SelectionError::syntax(second, "a second '='; in a name or value it is written %3D");
+        return Err(error.with_guess(whole.text));
     }
     Ok(DimensionText { whole, name, ranges: ranges.split('+').map(range).collect::<Result<_>>()? })
 }

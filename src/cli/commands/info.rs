@@ -42,7 +42,7 @@ impl Info {
         if let Some(selection) = &self.slice {
             return output::print(&printable::lines(&array::explain_slice(&self.array, &options, selection)?));
         }
-        let stored = tree::open_stored(&self.array, &options)?;
+        let stored = array::open_stored(&self.array, &options)?;
         let name = match (&stored, self.json) {
             (Stored::Array(_), false) => "schema.txt",
             (Stored::Array(_), true) => "schema.json",

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,11 +11,12 @@ use clap::Args;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 
-use crate::cli::failure::{Failure, NOT_AN_ARRAY};
-use crate::cli::options::TreeArguments;
-use crate::cli::{array, log, service};
+use crate::cli::failure::{Failure, NOT_AN_ARRAY, NOT_MOUNTED};
+use crate::cli::options::{TreeArguments, cache_folder, parse_interval};
+use crate::cli::{array, hints, log, service};
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
+use tilefs_tree::node::quoting::shell_word;
 use tilefs_tree::{self as tree, Links};
 
 const EXAMPLES: &str = "\
@@ -70,7 +72,7 @@ pub struct Mount {
     /// Look for changes of the array at this interval, 10 seconds if not given, and show them in files opened
     /// afterwards
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
-          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+          value_parser = parse_interval)]
     refresh: Option<u32>,
 
     /// The owner of the files; you if not given
@@ -105,6 +107,10 @@ pub struct Mount {
 impl Mount {
     pub fn run(&self) -> Result<(), Failure> {
         self.tree.start_log();
+        if let Some(hint) = hints::for_home(self.mountpoint()) {
+            let message = format!("{}: {hint}", self.mountpoint().display());
+            return Err(Failure { status: NOT_MOUNTED, message });
+        }
         if self.is_foreground() {
             return self.serve();
         }
@@ -134,7 +140,8 @@ impl Mount {
 
     /// Returns the failure for exchanged arguments.
     fn swapped(&self) -> Failure {
-        let (array, mountpoint) = (self.mountpoint().display(), self.array.display());
+        let [array, mountpoint] =
+            [self.mountpoint(), &self.array].map(|path| shell_word(&path.display().to_string()));
         Failure::usage(format!("the array comes first: tilefs mount {array} {mountpoint}"))
     }
 
@@ -163,8 +170,10 @@ impl Mount {
 
     fn serve(&self) -> Result<(), Failure> {
         if let Some(path) = &self.log_file {
-            log::to_file(path)
-                .map_err(|error| Failure::failed(format!("cannot write the log to {}: {error}", path.display())))?;
+            log::to_file(path).map_err(|error| {
+                let hint = hints::for_home(path).map_or_else(String::new, |hint| format!("; {hint}"));
+                Failure::failed(format!("cannot write the log to {}: {error}{hint}", path.display()))
+            })?;
         }
         // Before any thread starts: a shared file table grows slowly, and a new process has a small one; and all
         // threads must block the signals.
@@ -189,7 +198,7 @@ impl Mount {
         let mount = fuse::FuseMount::new(tree, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());
         if background::is_server() {
-            if log::will_be_lost() {
+            if log::will_be_lost() && is_first_warning() {
                 ::log::warn!(
                     "there is no system log: only {}/.tilefs/errors.txt records errors; --log-file FILE keeps \
                      them",
@@ -207,6 +216,17 @@ impl Mount {
         ::log::info!("{} is unmounted", mounting.source.display());
         Ok(result?)
     }
+}
+
+/// Returns whether this user has not been warned of a missing system log before, and notes that this happens now.
+fn is_first_warning() -> bool {
+    let Some(folder) = cache_folder() else { return true };
+    let noted = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .and_then(|()| fs::File::options().write(true).create_new(true).open(folder.join("no-system-log")));
+    noted.err().is_none_or(|error| error.kind() != io::ErrorKind::AlreadyExists)
 }
 
 fn parse_umask(text: &str) -> Result<u16, String> {

@@ -9,7 +9,7 @@ use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 
 use crate::cli::failure::Failure;
-use crate::cli::options::TreeArguments;
+use crate::cli::options::{TreeArguments, parse_interval};
 use crate::cli::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::read_ahead::Window;
@@ -74,7 +74,7 @@ pub struct Serve {
 
     /// Look for changes of the array at this interval, 10 seconds if not given, and show them to later requests
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
-          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+          value_parser = parse_interval)]
     refresh: Option<u32>,
 
     #[command(flatten)]

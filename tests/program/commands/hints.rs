@@ -168,6 +168,47 @@ fn files_without_end_are_refused() {
     assert!(output.status.code() == Some(2) && said.contains("/dev/zero: more than"), "{said}");
 }
 
+/// What a command says names what to type.
+#[test]
+fn wrong_words_say_what_to_type() {
+    let demo = fixture("demo").place.display().to_string();
+    for (arguments, status, part) in [
+        (vec!["cat", &format!("{demo}/slice/0,0/temp.f32")], 2, format!("`tilefs cat {demo} slice/0,0/temp.f32`")),
+        (vec!["cat", &demo, "slice/5-9,1/temp.f32"], 1, "write 5..9".to_owned()),
+        (vec!["cat", &demo, "slice/5 .. 9,1/temp.f32"], 1, "write 5..9".to_owned()),
+        (vec!["cat", &demo, "slice/y=1,2/temp.f32"], 1, "write y=1+2".to_owned()),
+        (vec!["cat", &demo, "slice/>=10,1/temp.f32"], 1, "write 10..".to_owned()),
+        (vec!["cat", &demo, "slice/y>=10/temp.f32"], 1, "write y=10..".to_owned()),
+        (vec!["stats", &demo], 2, "`cat MNT/.tilefs/stats.json`".to_owned()),
+        (vec!["cat", "~/nothing", "temp.f32"], 3, "without quotes; type ".to_owned()),
+        (vec!["mount", &demo, "~/nothing"], 7, "without quotes; type ".to_owned()),
+    ] {
+        let output = tilefs(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(said.contains(&part) && said.lines().count() == 1, "{arguments:?}: {said}");
+    }
+    // What is written there is right.
+    assert_eq!(printed(&["cat", &demo, "slice/y=1+2,x=1/temp.f32"]).len(), 8);
+}
+
+#[test]
+fn a_time_before_the_first_commit_is_told_as_in_history() {
+    let (demo, group) = (fixture("demo").place, stored("groups/experiment"));
+    for place in [demo, group] {
+        let place = place.display().to_string();
+        let history = tilefs(&["ls", &place, ".history/2001"]);
+        let history = String::from_utf8_lossy(&history.stderr).into_owned();
+        let reason = history.trim_end().split(": ").last().expect("a reason").to_owned();
+        assert!(reason.starts_with("nothing was there yet; the first commit is "), "{history}");
+        for command in ["info", "ls"] {
+            let output = tilefs(&[command, &place, "--at", "2001"]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(1) && said.trim_end().ends_with(&reason), "{command}: {said}");
+        }
+    }
+}
+
 /// A level in the variable replaces that of the option, which other filters of the variable do not.
 #[test]
 fn the_variable_of_the_log_takes_a_level() {

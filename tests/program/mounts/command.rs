@@ -8,6 +8,7 @@ use super::harness::{
     Daemon, Place, Server, Watchdog, can_mount, errors, eventually, is_mounted, is_quiet, mount_lines, one_line,
     processes_with_argument, program_is_there, signal,
 };
+use support::skip::{Need, skipped};
 
 fn demo() -> PathBuf {
     tilefs_fixtures::fixtures().join("demo")
@@ -90,6 +91,30 @@ fn a_mount_without_a_log_says_where_errors_are() {
         assert!(paths.clone().count() > 10 && paths.clone().all(is_there), "{views}");
         assert!(run(&["umount".as_ref(), mountpoint]).status.success());
     }
+}
+
+/// The user has read it.
+#[test]
+fn the_warning_about_a_missing_log_comes_once() {
+    let _watchdog = Watchdog::start("the_warning_about_a_missing_log_comes_once");
+    if !can_mount() {
+        return;
+    }
+    if std::os::unix::net::UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log")).is_ok() {
+        return skipped(Need::BareSystem, "there is a system log");
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let told = [(); 3].map(|()| {
+        let place = Place::new();
+        let (array, mountpoint) = (demo(), place.path());
+        let mut command = tilefs();
+        command.args(["mount".as_ref(), array.as_path(), mountpoint]).env("XDG_CACHE_HOME", cache.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(run(&["umount".as_ref(), mountpoint]).status.success());
+        errors(&output).matches("there is no system log").count()
+    });
+    assert_eq!(told, [1, 0, 0]);
 }
 
 #[test]

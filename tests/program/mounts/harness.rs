@@ -303,13 +303,13 @@ pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Returns whether a command that mounted in the background printed nothing, except the warning if there is no system
-/// log.
+/// Returns whether a command that mounted in the background printed nothing, except the warning, which comes once, if
+/// there is no system log.
 pub fn is_quiet(output: &Output) -> bool {
     let errors = errors(output);
     let has_log = UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log")).is_ok();
     let is_told = errors.starts_with("tilefs: warning: there is no system log: ") && errors.matches('\n').count() == 1;
-    output.stdout.is_empty() && if has_log { errors.is_empty() } else { is_told }
+    output.stdout.is_empty() && (errors.is_empty() || !has_log && is_told)
 }
 
 /// Returns standard error, which must be one line.

@@ -137,6 +137,7 @@ fn the_file_system_says_what_it_is() {
     let toy = Toy::mount_with(&MountOptions::new(r"/data/a, allow_other,b\c"));
     let answer = calls::statvfs(toy.place.path());
     assert_eq!((answer.f_blocks, answer.f_bavail), (1, 0), "df omits file systems without blocks");
+    assert_eq!(answer.f_bfree, answer.f_blocks, "df shows no full disk");
     assert!(answer.f_namemax >= 255);
     assert_ne!(answer.f_flag & libc::ST_RDONLY, 0);
     let lines = mount_lines(toy.place.path());

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 
 use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
+use tilefs_storage::misspelt::wrong_letters;
 use tilefs_storage::percent;
 use tilefs_vcf::dataset::arrays::{Sample, VariantDataset};
 use tilefs_vcf::dataset::contigs::has_records;
@@ -26,7 +27,7 @@ use crate::domains::vcf::lists::{LIST, VariantLists};
 use crate::node::lazy::LazyFile;
 use crate::node::listing::Sizing;
 use crate::node::named::NamedFolder;
-use crate::node::names::{escape_bytes, is_shortened};
+use crate::node::names::{escape, escape_bytes, is_shortened};
 use crate::node::{Entry, Folder, NODE, Node};
 
 /// The name of the folder.
@@ -119,11 +120,20 @@ impl ChosenSamples {
             match self.sample(&name)? {
                 Some(sample) if !known.contains(&name) => chosen.push(sample),
                 Some(_) => return Ok(Err(format!("the sample {shown} is named twice"))),
-                None => return Ok(Err(format!("no sample {shown}; {VCF}/{SAMPLES} has the names"))),
+                None => return Ok(Err(self.no_sample(&shown)?)),
             }
             known.insert(name);
         }
         Ok(Ok(ChosenSamples { chosen: Some(Arc::new(chosen)), ..self.clone() }))
+    }
+
+    /// Returns the reason why there is nothing for a name that no sample has, with the nearest name.
+    fn no_sample(&self, name: &str) -> Result<String> {
+        let all = self.dataset.all_samples()?;
+        let names = all.iter().filter_map(|sample| std::str::from_utf8(&sample.name).ok());
+        let rated = names.filter_map(|known| Some((wrong_letters(name, known)?, known)));
+        let near = rated.min().map(|(_, known)| format!("the nearest name is {}; ", escape(known)));
+        Ok(format!("no sample {name}; {}{VCF}/{SAMPLES} has the names", near.unwrap_or_default()))
     }
 
     /// Returns the regions in a text, or the reason if it is invalid.
@@ -245,8 +255,13 @@ impl Folder for VariantFiles {
         if name == SITES && self.regions.is_none() && self.sites.is_none() {
             return self.samples.reference.is_none().then(|| NO_REFERENCE.to_owned());
         }
-        let list = name.strip_prefix(CHOSEN)?;
-        self.samples.named(list).ok()?.err()
+        if let Some(list) = name.strip_prefix(CHOSEN) {
+            return self.samples.named(list).ok()?.err();
+        }
+        // Other names that are missing are no files of samples.
+        let (_, stem) = FileForm::of_name(name)?;
+        let sample = self.samples.unescaped(stem).ok()??;
+        self.samples.no_sample(&String::from_utf8_lossy(&sample)).ok()
     }
 
     /// Lists the files of all samples, unless there are so many records that measuring the files would take long. In
