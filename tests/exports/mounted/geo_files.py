@@ -78,7 +78,37 @@ def make():
     cells = {**dict(zip(ends, (*low, *high))), "soma_joinid": np.arange(40), "soma_geometry": shapes, "FID": np.arange(40)}
     attrs = [tiledb.Attr("soma_geometry", dtype="wkb", var=True), tiledb.Attr("FID", dtype="i8")]
     create("shapes", dims, attrs, {"soma_object_type": "SOMAGeometryDataFrame", "soma_coordinate_space": SPACE}, cells)
-    print("layer foreign damaged points cloud shapes")
+    make_own_names()
+
+
+# Columns that are called as what files of features have themselves.
+OWN = {"bbox": "f8", "BBOX_2": "i4", "Geometry": "U0", "id": "i8", "type": "U0", "properties": "i8"}
+
+
+def make_own_names():
+    """Writes features and points with columns of such names; some geometries of features are empty or missing."""
+    import shapely
+
+    count = 60
+    columns = {name: of_bytes([f"{name} {row}" for row in range(count)]) if kind == "U0" else (np.arange(count) * 2 - 7).astype(kind)
+               for name, kind in OWN.items()}
+    columns["id"][:3] = [2**53, 2**53 + 1, -(2**60)]
+    attrs = [tiledb.Attr("FID", dtype="i8")] + [tiledb.Attr(name, dtype=kind, **({"var": True} if kind == "U0" else {})) for name, kind in OWN.items()]
+    places = random.uniform(-50, 50, (2, count))
+    dims = [tiledb.Dim(axis, (-360.0, 360.0), 18.0, dtype="f8") for axis in ("_X", "_Y")]
+    fids = np.arange(count) + 2**53 - 30
+    cells = {"_X": places[0], "_Y": places[1], "FID": fids, **columns}
+    of_gdal = {"dataset_type": "geometry", "FID_ATTRIBUTE_NAME": "FID"}
+    create("own_points", dims, attrs, of_gdal, dict(cells), allows_duplicates=True)
+    shapes = [shapely.box(x - 1, y - 1, x + 1, y + 1) for x, y in places.T]
+    shapes[1::6] = [shapely.Point(), shapely.Polygon(), shapely.GeometryCollection(), shapely.MultiPolygon(), shapely.LineString()] * 2
+    cells["wkb_geometry"] = of_bytes(shapely.to_wkb(shape) for shape in shapes)
+    attrs.append(tiledb.Attr("wkb_geometry", dtype="blob", var=True))
+    create("own_features", dims, attrs, {**of_gdal, "GEOMETRY_ATTRIBUTE_NAME": "wkb_geometry", "GeometryType": "Unknown"}, cells, allows_duplicates=True)
+    missing = of_bytes(None if row % 5 == 2 else np.frombuffer(shapely.to_wkb(shape), "u1") for row, shape in enumerate(shapes))
+    attrs[-1] = tiledb.Attr("wkb_geometry", dtype="wkb", var=True, nullable=True)
+    create("own_nulls", dims, attrs, of_gdal, {**cells, "wkb_geometry": missing}, allows_duplicates=True)
+    print("layer foreign damaged points cloud shapes own_points own_features own_nulls")
 
 
 def stored(name):
@@ -184,6 +214,54 @@ def check():
     assert 0 < len(part) < len(lines) and all(10 <= line["properties"]["_X"] <= 14 for line in part)
 
 
+def own_names():
+    """Checks that columns keep their names, features their identifiers, and missing geometries are null."""
+    import geopandas
+    import pyarrow.parquet
+    import pyogrio
+    import shapely
+
+    for name in "own_points", "own_features", "own_nulls":
+        with tiledb.open(name) as array:
+            read = array[:]
+        rows = {}
+        for row, fid in enumerate(read["FID"].tolist()):
+            if name == "own_points":
+                shape = shapely.Point(read["_X"][row], read["_Y"][row])
+            else:
+                is_null = np.ma.getmaskarray(read["wkb_geometry"])[row]
+                shape = None if is_null else shapely.from_wkb(np.asarray(np.ma.getdata(read["wkb_geometry"])[row]).tobytes())
+            rows[fid] = shape, {column: read[column][row].item() if hasattr(read[column][row], "item") else read[column][row] for column in OWN}
+        path = f"mnt_{name}/parquet/cells.parquet"
+        geo = json.loads(pyarrow.parquet.read_schema(path).metadata[b"geo"])
+        covering = geo["columns"][geo["primary_column"]]["covering"]["bbox"]["xmin"]
+        assert covering == ["bbox_3", "xmin"], covering
+        assert geo["primary_column"] == ("geometry_2" if name == "own_points" else "wkb_geometry"), geo
+        whole = geopandas.read_parquet(path)
+        assert len(whole) == len(rows)
+        for fid, shape, *values in zip(whole["FID"], whole.geometry, *(whole[column] for column in OWN)):
+            expected, own = rows[fid]
+            assert (shape is None) == (expected is None) and (shape is None or shape.equals_exact(expected, 0)), (name, fid, shape, expected)
+            assert values == list(own.values()), (name, fid)
+        region = (-20.0, -20.0, 20.0, 20.0)
+        near = set(geopandas.read_parquet(path, bbox=region)["FID"])
+        box = shapely.box(*region)
+        assert near == {fid for fid, (shape, _) in rows.items() if shape is not None and shape.intersects(box)}, name
+        lines = f"mnt_{name}/text/cells.geojsonl"
+        exact = lambda value: value if not isinstance(value, int) or abs(value) <= 2**53 else str(value)
+        for line in open(lines, encoding="utf-8"):
+            feature = json.loads(line)
+            assert list(feature) == ["type", "id", "geometry", "properties"] and feature["type"] == "Feature", feature
+            properties, fid = feature["properties"], int(feature["id"])
+            shape, own = rows.pop(fid)
+            assert feature["id"] == properties["FID"] == exact(fid), feature
+            found = None if feature["geometry"] is None else shapely.from_geojson(json.dumps(feature["geometry"]))
+            assert (found is None) == (shape is None) and (shape is None or found.equals(shape) or found.is_empty and shape.is_empty), feature
+            assert {column: properties[column] for column in OWN} == {column: exact(value) for column, value in own.items()}, feature
+        assert not rows
+        assert len(pyogrio.read_dataframe(lines)) == len(whole)
+
+
 @contextlib.contextmanager
 def served(tilefs, name):
     """Serves an array, and gives the address of its folder."""
@@ -237,4 +315,4 @@ def query():
     assert {number for number, in found} == expected and expected
 
 
-{"make": make, "check": check, "streams": streams, "query": query}[sys.argv[1]]()
+{"make": make, "check": check, "streams": streams, "query": query, "own_names": own_names}[sys.argv[1]]()

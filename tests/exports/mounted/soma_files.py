@@ -169,7 +169,8 @@ def make():
     with open(values, "wb"):
         pass
     make_names()
-    print("cells plain gaps damaged lost names")
+    make_literal()
+    print("cells plain gaps damaged lost names literal")
 
 
 # Columns whose names have slashes, or are not allowed in Zarr.
@@ -197,6 +198,25 @@ def make_names():
         add(path, "var", "X", "obsm")
     add("names/ms", "RNA", "raw")
     add("names", "obs", "ms", "spatial")
+
+
+# Names that readers of tables with quotes would change.
+LITERAL = ["#c1", "NA", " before", "after ", "", '"quoted"', "it's", "a,b", "\\N", "null", "é"]
+
+
+def make_literal():
+    group("literal", "SOMAExperiment")
+    frame("literal/obs", len(LITERAL), [("obs_id", "U0", {"var": True})], {"obs_id": text(LITERAL)})
+    group("literal/ms", "SOMACollection")
+    path = group("literal/ms/RNA", "SOMAMeasurement")
+    columns = {"var_id": text(LITERAL), "gene_ids": text(reversed(LITERAL)), "feature_types": text(LITERAL[3:] + LITERAL[:3])}
+    frame(f"{path}/var", len(LITERAL), [(name, "U0", {"var": True}) for name in columns], columns)
+    group(f"{path}/X", "SOMACollection")
+    matrix(f"{path}/X/data", (len(LITERAL), len(LITERAL)), 0.5)
+    add(f"{path}/X", "data")
+    add(path, "var", "X")
+    add("literal/ms", "RNA")
+    add("literal", "obs", "ms")
 
 
 def table(path):
@@ -512,6 +532,18 @@ def cell_ranger():
         assert said[:2] == [str(length) for length in whole.shape[::-1]], folder
         # Both read decimal numbers as 64 bits, which are not exactly the 32 bits that they were printed from.
         assert np.isclose(float(said[2]), matrix.sum(), rtol=1e-12), (folder, said)
+    with gzip.open("mnt_literal/10x/RNA/barcodes.tsv.gz", "rt", encoding="utf-8", newline="") as file:
+        assert file.read().split("\n") == [*LITERAL, ""]
+    program = """
+    folder <- 'mnt_literal/10x/RNA/'
+    names <- readLines(gzfile(paste0(folder, 'barcodes.tsv.gz')), encoding = 'UTF-8')
+    features <- read.delim(gzfile(paste0(folder, 'features.tsv.gz')), header = FALSE, quote = '', comment.char = '', na.strings = character(),
+                           colClasses = 'character', blank.lines.skip = FALSE, encoding = 'UTF-8')
+    con <- file('literal.txt', 'wb'); writeLines(c(names, features$V1, features$V2, features$V3), con, useBytes = TRUE); close(con)
+    """
+    subprocess.run(["Rscript", "-e", program], check=True)
+    with open("literal.txt", encoding="utf-8", newline="") as file:
+        assert file.read().split("\n")[:-1] == [*LITERAL, *reversed(LITERAL), *LITERAL, *LITERAL[3:], *LITERAL[:3]]
     for wrong in "mnt_gaps/10x/RNA/matrix.mtx.gz", "mnt_gaps/10x/RNA/barcodes.tsv.gz":
         try:
             open(wrong).close()

@@ -75,7 +75,9 @@ impl StoredGeometries {
             self.values.read_at(start, &mut bytes)?;
             for row in first..first + together {
                 let geometry = &bytes[(offsets[row] - start) as usize..(offsets[row + 1] - start) as usize];
-                visit(rows.start + row as u64, (!validity.is_null(row)).then_some(geometry))?;
+                // GDAL stores a feature without a geometry as one of no bytes.
+                let is_there = !validity.is_null(row) && !geometry.is_empty();
+                visit(rows.start + row as u64, is_there.then_some(geometry))?;
             }
             first += together;
         }

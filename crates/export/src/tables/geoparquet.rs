@@ -4,7 +4,7 @@
 //! writes with an older library. GDAL stores the coordinate system with them, as PROJJSON. Layers of points may have no
 //! other geometry than their coordinates; then it is computed.
 //!
-//! A column `bbox` has the box around each geometry, where the array itself is sorted by their places, so that bounds of
+//! A column `bbox` (`bbox_2` if the array has a column of this name, and so on) has the box around each geometry, where the array itself is sorted by their places, so that bounds of
 //! the boxes are known and readers skip row groups:
 //!
 //! * GDAL's layers: the dimensions `_X` and `_Y` are the centre of the box, and the metadata have the greatest distances
@@ -15,10 +15,11 @@
 //!
 //! The types of geometries are known only of points: the type of a layer does not bind GDAL.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tilefs_format::datatype::Datatype;
+use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::{json, text};
 use tilefs_threads::cancellation;
 
@@ -41,7 +42,11 @@ const USUAL_NAME: &str = "wkb_geometry";
 /// GDAL's dimensions.
 const AXES: [&str; 3] = ["_X", "_Y", "_Z"];
 
-/// The names of the computed columns.
+/// GDAL's key for the name of the attribute with the identifiers of features, and TileDB-SOMA's name for them.
+const IDENTIFIERS: &str = "FID_ATTRIBUTE_NAME";
+const JOINID: &str = "soma_joinid";
+
+/// The names of the computed columns. If the array has a column of the name, they get another.
 const POINTS: &str = "geometry";
 const BOXES: &str = "bbox";
 const RADIUS: &str = "radius";
@@ -73,12 +78,13 @@ pub fn in_parquet(
     of_array: &[Metadatum],
     known: impl FnOnce() -> KnownRows,
 ) -> (Option<String>, Option<StructColumn>) {
-    let layout = GeometryLayout::of(columns, of_array).filter(|_| has_no(columns, BOXES));
+    let layout = GeometryLayout::of(columns, of_array);
     if let Some(GeometryLayout::Points(coordinates)) = &layout {
-        columns.push(points(POINTS, coordinates));
+        columns.push(points(&free_name(columns, POINTS), coordinates));
         columns.extend(radius(coordinates, of_array).filter(|radius| has_no(columns, &radius.field.name)));
     }
     let Some(primary) = primary(columns, of_array) else { return (None, None) };
+    let name_of_boxes = free_name(columns, BOXES);
     let known = if layout.is_some() { known() } else { KnownRows::default() };
     let mut facts = Map::new();
     let sides = layout.as_ref().and_then(|layout| {
@@ -92,13 +98,14 @@ pub fn in_parquet(
         layout.sides(columns.iter().find(|column| column.field.name == primary)?, of_array, &known)
     });
     if sides.is_some() {
-        let places: Map<String, Value> = SIDES.iter().map(|side| (side.to_string(), json!([BOXES, side]))).collect();
+        let places: Map<String, Value> =
+            SIDES.iter().map(|side| (side.to_string(), json!([name_of_boxes, side]))).collect();
         facts.insert("covering".into(), json!({"bbox": places}));
     }
     let metadata = described(columns, of_array, &primary, Value::Object(facts));
     // Geometries that are damaged have no boxes.
     let may_refuse = matches!(layout, Some(GeometryLayout::Centres(_)));
-    let boxes = sides.map(|sides| StructColumn { name: BOXES.to_owned(), members: sides.into(), may_refuse });
+    let boxes = sides.map(|sides| StructColumn { name: name_of_boxes, members: sides.into(), may_refuse });
     (Some(metadata), boxes)
 }
 
@@ -110,7 +117,7 @@ pub fn take_geometries(columns: &mut Vec<Column>, of_array: &[Metadatum]) -> Opt
         return Some(columns.remove(number));
     }
     match GeometryLayout::of(columns, of_array)? {
-        GeometryLayout::Points(coordinates) => Some(points(POINTS, &coordinates)),
+        GeometryLayout::Points(coordinates) => Some(points(&free_name(columns, POINTS), &coordinates)),
         GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => None,
     }
 }
@@ -124,8 +131,28 @@ fn radius(coordinates: &[Column], of_array: &[Metadatum]) -> Option<Column> {
     Some(Column::fixed(Field::new(RADIUS, Datatype::Float64), vec![rows], Arc::new(values)))
 }
 
+/// Returns the column of the identifiers of features, as GDAL or TileDB-SOMA name it: integers without nulls.
+pub fn identifiers<'c>(columns: &'c [Column], of_array: &[Metadatum]) -> Option<&'c Column> {
+    let of_soma = || value(of_array, "soma_object_type").map(|_| JOINID.to_owned());
+    let name = value(of_array, IDENTIFIERS).or_else(of_soma)?;
+    let found = columns.iter().find(|column| column.field.name == name)?;
+    let Field { datatype, values_per_cell, labels, .. } = &found.field;
+    let is_integer = matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) && datatype.time_unit().is_none();
+    let is_number = is_integer && *datatype != Datatype::Bool && *values_per_cell == Some(1) && labels.is_none();
+    (is_number && found.validity.is_none()).then_some(found)
+}
+
 fn has_no(columns: &[Column], name: &str) -> bool {
     columns.iter().all(|column| column.field.name != name)
+}
+
+/// Returns a name that no column has: this one, or with the first number that is free. Readers such as DuckDB do not
+/// distinguish capitals.
+fn free_name(columns: &[Column], name: &str) -> String {
+    let taken: HashSet<String> = columns.iter().map(|column| column.field.name.to_lowercase()).collect();
+    let numbered = (2u64..).map(|number| format!("{name}_{number}"));
+    let mut names = [name.to_owned()].into_iter().chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or_else(|| name.to_owned())
 }
 
 /// Returns whether a field is a geometry.
@@ -207,7 +234,7 @@ impl GeometryLayout {
         };
         let points = |names: &[&str]| {
             let found: Vec<Column> = names.iter().take(3).map_while(|name| coordinates(name)).collect();
-            (found.len() > 1 && has_no(columns, POINTS)).then_some(GeometryLayout::Points(found))
+            (found.len() > 1).then_some(GeometryLayout::Points(found))
         };
         let primary = primary(columns, of_array);
         match value(of_array, "soma_object_type").as_deref() {
@@ -447,9 +474,40 @@ mod tests {
         let (columns, metadata) = layer();
         let (found, boxes) = in_file(&mut columns.clone(), &metadata[1..], KnownRows::default());
         assert!(boxes.is_none() && found["columns"]["wkb_geometry"].get("covering").is_none());
-        // A column has the name of the boxes.
-        let mut taken = [columns, vec![numbers("bbox", &[0.0])]].concat();
-        assert!(in_file(&mut taken, &metadata, KnownRows::default()).1.is_none());
+    }
+
+    #[test]
+    fn computed_columns_have_names_that_no_other_has() {
+        let (columns, metadata) = layer();
+        for (own, name) in [(&["bbox"][..], "bbox_2"), (&["BBOX", "Bbox_2", "bbox_4"], "bbox_3"), (&[], "bbox")] {
+            let own = own.iter().map(|name| numbers(name, &[0.0]));
+            let mut columns: Vec<Column> = columns.iter().cloned().chain(own).collect();
+            let (found, boxes) = in_file(&mut columns, &metadata, KnownRows::default());
+            assert_eq!(boxes.unwrap().name, name);
+            assert_eq!(found["columns"]["wkb_geometry"]["covering"]["bbox"]["ymin"], json!([name, "ymin"]));
+        }
+        let mut points = ["_X", "_Y", "Geometry", "bbox"].map(|name| numbers(name, &[1.0])).to_vec();
+        let (found, boxes) = in_file(&mut points, &metadata, KnownRows::default());
+        assert_eq!((&found["primary_column"], boxes.unwrap().name.as_str()), (&json!("geometry_2"), "bbox_2"));
+        assert_eq!(points.last().unwrap().field.name, "geometry_2");
+    }
+
+    #[test]
+    fn identifiers_are_integers_that_the_metadata_name() {
+        let of = |name: &str, datatype| Column::fixed(Field::new(name, datatype), vec![1], Arc::new(vec![0; 8]));
+        let of_gdal = [text("FID_ATTRIBUTE_NAME", "FID")];
+        let of_soma = [text("soma_object_type", "SOMAGeometryDataFrame")];
+        let columns = [of("a", Datatype::Int64), of("FID", Datatype::Int64), of("soma_joinid", Datatype::UInt64)];
+        let found = |metadata: &[Metadatum]| Some(identifiers(&columns, metadata)?.field.name.clone());
+        assert_eq!(found(&of_gdal).as_deref(), Some("FID"));
+        assert_eq!(found(&of_soma).as_deref(), Some("soma_joinid"));
+        assert_eq!(found(&[]), None);
+        let nullable = of("FID", Datatype::Int64).with_validity(Arc::new(vec![1]));
+        for other in
+            [nullable, of("FID", Datatype::Float64), of("FID", Datatype::DateTimeDay), of("fid", Datatype::Int64)]
+        {
+            assert!(identifiers(&[other], &of_gdal).is_none());
+        }
     }
 
     #[test]

@@ -25,18 +25,27 @@ const TYPES: &str = "__pandas_attribute_repr";
 /// TileDB-Py's name for the dimension of an unnamed index.
 const ROWS: &str = "__tiledb_rows";
 
+/// Likewise in TileDB-Py 0.6, which notes the index without a name.
+const ROWS_OF_0_6: &str = "rows";
+const NO_NAME: &str = "null";
+
 /// The known properties of the frame that was stored as an array.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PandasFrame {
     /// The types of the index columns.
     index: BTreeMap<String, String>,
+    /// Whether the dimension of an unnamed index has its name in TileDB-Py 0.6.
+    is_of_0_6: bool,
     /// The types of the other columns.
     types: BTreeMap<String, String>,
 }
 
 impl PandasFrame {
     /// Reads the metadata of an array. Metadata in another form than TileDB-Py's is ignored.
-    pub fn of(metadata: &[Metadatum]) -> Self {
+    ///
+    /// TileDB-Py 0.6 notes an unnamed index under no name. Of a sparse array, its readers show the dimension as a column; of
+    /// a dense one, they show no dimension, and the index is unnamed again.
+    pub fn of(metadata: &[Metadatum], is_sparse: bool) -> Self {
         let types = |key: &str| -> BTreeMap<String, String> {
             let object = metadata.iter().find(|metadatum| metadatum.key == key).and_then(|metadatum| {
                 let text = text::decode(metadatum.datatype, &metadatum.value)?;
@@ -45,7 +54,9 @@ impl PandasFrame {
             let named = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
             object.unwrap_or_default().into_iter().filter_map(named).collect()
         };
-        PandasFrame { index: types(INDEX), types: types(TYPES) }
+        let index = types(INDEX);
+        let is_of_0_6 = !is_sparse && index.contains_key(NO_NAME);
+        PandasFrame { index, is_of_0_6, types: types(TYPES) }
     }
 
     /// Like [`PandasFrame::metadata`], for a Parquet file, which has no dictionaries of labels that are no text: the
@@ -65,8 +76,10 @@ impl PandasFrame {
     /// Returns the metadata of a file with these columns.
     pub fn metadata(&self, columns: &[Column]) -> String {
         let name = |column: &Column| column.field.name.clone();
-        let mut index: Vec<Value> =
-            columns.iter().map(name).filter(|name| self.index.contains_key(name)).map(Value::from).collect();
+        let has_name = |wanted: &str| columns.iter().any(|column| column.field.name == wanted);
+        let unnamed = if self.is_of_0_6 && !has_name(NO_NAME) { ROWS_OF_0_6 } else { ROWS };
+        let is_index = |name: &String| self.index.contains_key(name) || name == unnamed && unnamed == ROWS_OF_0_6;
+        let mut index: Vec<Value> = columns.iter().map(name).filter(is_index).map(Value::from).collect();
         if index.is_empty() {
             let rows = columns.first().map_or(0, Column::cells);
             index.push(json!({"kind": "range", "name": null, "start": 0, "stop": rows, "step": 1}));
@@ -74,7 +87,7 @@ impl PandasFrame {
         let column = |column: &Column| {
             let field = &column.field;
             let types = Types::of(field, self.types.get(&field.name).map(String::as_str));
-            let is_unnamed = field.name == ROWS && self.index.contains_key(ROWS);
+            let is_unnamed = field.name == unnamed && is_index(&field.name);
             json!({
                 "name": (!is_unnamed).then_some(&field.name),
                 "field_name": field.name,
@@ -159,8 +172,13 @@ mod tests {
     use super::*;
     use crate::Labels;
 
+    fn of_array(pairs: &[(&str, &str)], is_sparse: bool) -> PandasFrame {
+        let metadata: Vec<Metadatum> = pairs.iter().map(|(key, value)| Metadatum::text(*key, *value)).collect();
+        PandasFrame::of(&metadata, is_sparse)
+    }
+
     fn frame(pairs: &[(&str, &str)]) -> PandasFrame {
-        PandasFrame::of(&pairs.iter().map(|(key, value)| Metadatum::text(*key, *value)).collect::<Vec<_>>())
+        of_array(pairs, true)
     }
 
     fn metadata(frame: &PandasFrame, fields: &[Field]) -> Value {
@@ -178,12 +196,18 @@ mod tests {
         assert_eq!(unnamed["index_columns"], json!([ROWS]));
         assert_eq!(unnamed["columns"][3]["name"], Value::Null);
         let range = json!([{"kind": "range", "name": null, "start": 0, "stop": 3, "step": 1}]);
-        // TileDB-Py 0.6 names no dimension for an unnamed index, so that its own readers make the dimension a column.
-        let nameless = metadata(&frame(&[(INDEX, r#"{"null": "int64"}"#)]), &fields);
-        assert_eq!(nameless["index_columns"], range);
+        // TileDB-Py 0.6 names no dimension for an unnamed index.
+        let fields_of_0_6 = ["rows", "v"].map(|name| Field::new(name, Datatype::UInt64));
+        for (is_sparse, index, name) in [(true, &range, json!("rows")), (false, &json!(["rows"]), Value::Null)] {
+            let nameless = of_array(&[(INDEX, r#"{"null": "int64"}"#)], is_sparse);
+            let found = metadata(&nameless, &fields_of_0_6);
+            assert_eq!((&found["index_columns"], &found["columns"][0]["name"]), (index, &name));
+            assert_eq!(found["columns"][1]["name"], "v");
+            assert_eq!(metadata(&nameless, &fields)["index_columns"], range);
+        }
         for text in ["", "[]", "{", r#"{"a": 1}"#, r#""a""#] {
             let none = frame(&[(INDEX, text), (TYPES, text)]);
-            assert_eq!(none, PandasFrame::default(), "{text}");
+            assert_eq!(none, frame(&[]), "{text}");
             assert_eq!(metadata(&none, &fields)["index_columns"], range);
         }
     }

@@ -1,17 +1,21 @@
 //! Geometries in GeoJSON (RFC 7946), as they are stored: coordinates are not converted to the system of GeoJSON's readers.
 
-use super::json::NotInJson;
+use super::style::NotShown;
 use crate::geo::wkb::{Geometry, GeometryKind, GeometryParts, Vertex};
 
-/// Appends a geometry in well-known binary.
+/// Appends a geometry in well-known binary; one of no bytes, as GDAL stores a feature without a geometry, is null.
 ///
 /// # Errors
 /// Fails if it is none, and if GeoJSON cannot hold it: curves, and coordinates that are not numbers.
-pub fn append(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), NotInJson> {
-    append_geometry(&Geometry::read(bytes).map_err(|error| NotInJson::Geometry(error.what()))?, out)
+pub fn append(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), NotShown> {
+    if bytes.is_empty() {
+        out.extend(b"null");
+        return Ok(());
+    }
+    append_geometry(&Geometry::read(bytes).map_err(|error| NotShown::Geometry(error.what()))?, out)
 }
 
-fn append_geometry(geometry: &Geometry, out: &mut Vec<u8>) -> Result<(), NotInJson> {
+fn append_geometry(geometry: &Geometry, out: &mut Vec<u8>) -> Result<(), NotShown> {
     let (name, key) = match geometry.kind {
         GeometryKind::Point => ("Point", "coordinates"),
         GeometryKind::LineString => ("LineString", "coordinates"),
@@ -33,7 +37,7 @@ fn append_geometry(geometry: &Geometry, out: &mut Vec<u8>) -> Result<(), NotInJs
 }
 
 /// Appends the coordinates of a geometry, which is no collection.
-fn append_coordinates(geometry: &Geometry, out: &mut Vec<u8>) -> Result<(), NotInJson> {
+fn append_coordinates(geometry: &Geometry, out: &mut Vec<u8>) -> Result<(), NotShown> {
     match &geometry.parts {
         GeometryParts::Vertices(vertices) if geometry.kind == GeometryKind::Point => match vertices.first() {
             Some(vertex) => append_vertex(vertex, out),
@@ -48,12 +52,12 @@ fn append_coordinates(geometry: &Geometry, out: &mut Vec<u8>) -> Result<(), NotI
     }
 }
 
-fn append_vertex(vertex: &Vertex, out: &mut Vec<u8>) -> Result<(), NotInJson> {
+fn append_vertex(vertex: &Vertex, out: &mut Vec<u8>) -> Result<(), NotShown> {
     let coordinates = [Some(vertex.x), Some(vertex.y), vertex.z];
     let present: Vec<f64> = coordinates.into_iter().flatten().collect();
     append_list(&present, out, |coordinate, out| {
         if !coordinate.is_finite() {
-            return Err(NotInJson::Geometry("a coordinate that is no number"));
+            return Err(NotShown::Geometry("a coordinate that is no number"));
         }
         out.extend_from_slice(zmij::Buffer::new().format(*coordinate).as_bytes());
         Ok(())
@@ -63,8 +67,8 @@ fn append_vertex(vertex: &Vertex, out: &mut Vec<u8>) -> Result<(), NotInJson> {
 fn append_list<T>(
     items: &[T],
     out: &mut Vec<u8>,
-    append: impl Fn(&T, &mut Vec<u8>) -> Result<(), NotInJson>,
-) -> Result<(), NotInJson> {
+    append: impl Fn(&T, &mut Vec<u8>) -> Result<(), NotShown>,
+) -> Result<(), NotShown> {
     out.push(b'[');
     for (number, item) in items.iter().enumerate() {
         if number > 0 {

@@ -1,7 +1,8 @@
 //! Values of tables as JSON (RFC 8259), so that each column has one type, which follows from the schema:
 //!
 //! * integers of up to 32 bits, and those of 64 bits that are known to be within 2^53, are numbers; other integers of 64
-//!   bits are strings of digits, because many readers take numbers for doubles
+//!   bits are strings of digits, because many readers take numbers for doubles. Features of GeoJSON have a number for
+//!   each that is within 2^53: their readers give a column one type, whatever they find in it
 //! * floats are numbers that parse back to the same float; `"NaN"`, `"Infinity"` and `"-Infinity"` are strings
 //! * booleans are `true` and `false`, dates and times strings of ISO 8601, blobs strings of base64
 //! * several values per cell are arrays; a null, "not a time" and a code without a label are `null`
@@ -9,16 +10,30 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// The reason why JSON cannot hold a value.
-#[derive(Debug)]
-pub enum NotInJson {
-    /// A text is not UTF-8.
-    NotUtf8,
-    /// A geometry is this instead.
-    Geometry(&'static str),
+use super::style::{NotShown, ShownResult};
+
+/// The greatest integer, and the negative of the least, up to which all are exact as doubles.
+const MAX_EXACT: u64 = 1 << 53;
+
+/// How integers of 64 bits are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WideIntegers {
+    Numbers,
+    Strings,
+    /// Each as a number if it is exact as a double, and otherwise as a string.
+    ExactNumbers,
 }
 
-pub type JsonResult<T> = std::result::Result<T, NotInJson>;
+impl WideIntegers {
+    /// Returns whether an integer of this magnitude is a string.
+    pub fn is_string(self, magnitude: u64) -> bool {
+        match self {
+            WideIntegers::Numbers => false,
+            WideIntegers::Strings => true,
+            WideIntegers::ExactNumbers => magnitude > MAX_EXACT,
+        }
+    }
+}
 
 /// Bytes of a blob that become whole characters of base64.
 pub const GROUP: usize = 3;
@@ -27,7 +42,7 @@ pub const GROUP: usize = 3;
 ///
 /// # Errors
 /// Fails if the text is not UTF-8.
-pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
+pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> ShownResult<()> {
     out.push(b'"');
     append_within_string(check(text)?, out);
     out.push(b'"');
@@ -38,15 +53,15 @@ pub fn append_string(text: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
 ///
 /// # Errors
 /// Fails if it is not.
-pub fn check(text: &[u8]) -> JsonResult<&str> {
-    simdutf8::basic::from_utf8(text).map_err(|_| NotInJson::NotUtf8)
+pub fn check(text: &[u8]) -> ShownResult<&str> {
+    simdutf8::basic::from_utf8(text).map_err(|_| NotShown::NotUtf8)
 }
 
 /// Returns the whole characters at the beginning of a text that continues after these bytes.
 ///
 /// # Errors
 /// Fails if the text is not UTF-8.
-pub fn whole_characters(text: &[u8]) -> JsonResult<&str> {
+pub fn whole_characters(text: &[u8]) -> ShownResult<&str> {
     let end = match str::from_utf8(text) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         _ => text.len(),

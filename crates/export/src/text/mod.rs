@@ -21,6 +21,7 @@ use tilefs_format::datatype::Kind;
 use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable, checked_rows};
 use crate::content::Content;
 pub use from_front::forward;
+use json::WideIntegers;
 pub use measured::Measured;
 use rows::{TextColumn, TextLines};
 pub use style::Style;
@@ -100,7 +101,7 @@ pub struct Tabulated {
 /// No value is padded or changed, except that the NUL that ends a `CHAR` is dropped. Texts and labels are quoted as the
 /// [`Style`] requires; a null, a code without a label and "not a time" are empty, whereas an empty text is `""`.
 /// Booleans are `true` and `false`, blobs hexadecimal. Several numbers per cell are separated by spaces; a cell without
-/// numbers is `""`.
+/// numbers is `""`. Without quotes, an empty text and a cell without numbers are empty; a null is what the style says.
 pub fn table(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
     tabulated(columns, style, true)
 }
@@ -114,23 +115,26 @@ pub fn table_without_header(columns: &[Column], style: Style) -> FormatResult<Ta
 /// of the columns. `is_within_doubles` tells of a column of integers of 64 bits, by its number, whether all of them are
 /// known to be within 2^53: then they are numbers, otherwise strings.
 pub fn json_lines(columns: &[Column], is_within_doubles: impl Fn(usize) -> bool) -> FormatResult<Tabulated> {
-    let (texts, left_out) = json_columns(columns, "{", is_within_doubles)?;
+    let integers = |number| if is_within_doubles(number) { WideIntegers::Numbers } else { WideIntegers::Strings };
+    let (texts, left_out) = json_columns(columns, "{", integers)?;
     let rows = columns.first().map_or(0, Column::cells);
     Ok(Tabulated { table: Arc::new(Table::new(Vec::new(), texts, rows, Style::JsonLines.separator())), left_out })
 }
 
 /// Returns a feature in GeoJSON for each cell of several columns with the same number of cells, one per line. The geometries
-/// are in well-known binary; the other columns are the properties, as in [`json_lines`].
-pub fn geojson_lines(
-    geometries: &Column,
-    columns: &[Column],
-    is_within_doubles: impl Fn(usize) -> bool,
-) -> FormatResult<Tabulated> {
-    let shown = json_columns(std::slice::from_ref(geometries), "", |_| false)?.0;
-    let key = || b"{\"type\":\"Feature\",\"geometry\":".to_vec();
-    let mut texts: Vec<TableColumn> =
-        shown.into_iter().map(|text| text.beginning_with(key()).showing_geometries()).collect();
-    let (properties, left_out) = json_columns(columns, "\"properties\":{", is_within_doubles)?;
+/// are in well-known binary, the identifiers are integers without nulls; the other columns are the properties, as in
+/// [`json_lines`], with a number for each integer that is exact as a double.
+pub fn geojson_lines(geometries: &Column, identifiers: Option<&Column>, columns: &[Column]) -> FormatResult<Tabulated> {
+    let mut texts = Vec::new();
+    for (column, member) in identifiers.map(|column| (column, "id")).into_iter().chain([(geometries, "geometry")]) {
+        let start = if texts.is_empty() { "{\"type\":\"Feature\"," } else { "" };
+        let shown = json_columns(std::slice::from_ref(column), "", |_| WideIntegers::ExactNumbers)?.0;
+        texts.extend(shown.into_iter().map(|text| {
+            let text = text.beginning_with(format!("{start}\"{member}\":").into_bytes());
+            if member == "geometry" { text.showing_geometries() } else { text }
+        }));
+    }
+    let (properties, left_out) = json_columns(columns, "\"properties\":{", |_| WideIntegers::ExactNumbers)?;
     texts.extend(properties);
     let table = Table::new(Vec::new(), texts, geometries.cells(), Style::JsonLines.separator());
     Ok(Tabulated { table: Arc::new(table.with_end_of_row(b"}}\n")), left_out })
@@ -140,19 +144,18 @@ pub fn geojson_lines(
 fn json_columns(
     columns: &[Column],
     start: &str,
-    is_within_doubles: impl Fn(usize) -> bool,
+    integers: impl Fn(usize) -> WideIntegers,
 ) -> FormatResult<(Vec<TableColumn>, LeftOut)> {
     checked_rows(columns)?;
     let (mut texts, mut left_out) = (Vec::new(), Vec::new());
     for (number, column) in columns.iter().enumerate() {
-        let field = &column.field;
-        match TableColumn::new(column, Style::JsonLines, json_labels(field)?) {
+        let (field, integers) = (&column.field, integers(number));
+        match TableColumn::new(column, Style::JsonLines, json_labels(field, integers)?) {
             Ok(text) => {
                 let mut key = if texts.is_empty() { start.as_bytes().to_vec() } else { Vec::new() };
                 json::append_string(field.name.as_bytes(), &mut key).map_err(|_| not_utf8(&field.name))?;
                 key.push(b':');
-                let is_quoted = field.datatype.size() == 8 && !is_within_doubles(number);
-                texts.push(text.beginning_with(key).quoting_integers(is_quoted));
+                texts.push(text.beginning_with(key).showing_integers(integers));
             }
             Err(reason) => left_out.push((field.name.clone(), reason)),
         }
@@ -164,7 +167,7 @@ fn json_columns(
 }
 
 /// Returns the label of each code as JSON, if a cell is one code.
-fn json_labels(field: &Field) -> FormatResult<Option<Vec<Vec<u8>>>> {
+fn json_labels(field: &Field, integers: WideIntegers) -> FormatResult<Option<Vec<Vec<u8>>>> {
     let Some(labels) = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1)) else { return Ok(None) };
     let mut shown = Vec::with_capacity(labels.values.len());
     let is_text = labels.datatype.kind() == Kind::Bytes;
@@ -174,7 +177,7 @@ fn json_labels(field: &Field) -> FormatResult<Option<Vec<Vec<u8>>>> {
     for (label, text) in labels.values.iter().zip(labels.shown()) {
         let mut out = Vec::new();
         match &printer {
-            Ok(printer) if !is_text => printer.append_json(label, labels.datatype.size() == 8, &mut out),
+            Ok(printer) if !is_text => printer.append_json(label, integers, &mut out),
             _ if are_bytes => {
                 out.push(b'"');
                 json::append_base64(label, &mut out);
@@ -196,33 +199,44 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
     let (mut header, mut texts, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for column in columns {
         let field = &column.field;
-        let is_text = field.labels.as_ref().is_some_and(|labels| labels.datatype.kind() == Kind::Bytes);
-        let labels = shown_labels(field, |label| {
-            let mut text = Vec::new();
-            if is_text {
-                style.append_text(label, &mut text)
-            } else {
-                text.extend(label)
-            }
-            text
-        });
+        let labels = styled_labels(field, style)?;
         match TableColumn::new(column, style, labels) {
             Ok(text) => {
-                style.append_name(field.name.as_bytes(), &mut header);
-                header.push(style.separator());
+                if has_header {
+                    let name = style.append_name(field.name.as_bytes(), &mut header);
+                    name.map_err(|reason| Unrepresentable::new(format!("a name that is {}", reason.what())))?;
+                    header.push(style.separator());
+                }
                 texts.push(text);
             }
             Err(reason) => left_out.push((field.name.clone(), reason)),
         }
     }
-    match header.last_mut() {
-        Some(last) => *last = b'\n',
-        None => return Err(Unrepresentable::new("no column has a text form")),
+    if texts.is_empty() {
+        return Err(Unrepresentable::new("no column has a text form"));
     }
-    if !has_header {
-        header.clear();
+    if let Some(last) = header.last_mut() {
+        *last = b'\n';
     }
     Ok(Tabulated { table: Arc::new(Table::new(header, texts, rows, style.separator())), left_out })
+}
+
+/// Returns the label of each code in a style, if a cell is one code.
+fn styled_labels(field: &Field, style: Style) -> FormatResult<Option<Vec<Vec<u8>>>> {
+    let Some(labels) = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1)) else { return Ok(None) };
+    let is_text = labels.datatype.kind() == Kind::Bytes;
+    let styled = labels.shown().into_iter().map(|label| {
+        let mut text = Vec::new();
+        match is_text {
+            true => style.append_text(&label, &mut text).map_err(|reason| {
+                let shown = String::from_utf8_lossy(&label);
+                Unrepresentable::new(format!("{}: the label {shown:?}, which is {}", field.name, reason.what()))
+            })?,
+            false => text.extend_from_slice(&label),
+        }
+        Ok(text)
+    });
+    styled.collect::<FormatResult<_>>().map(Some)
 }
 
 /// Returns the labels of an enumeration, one per line: line k + 1 is the label of code k.

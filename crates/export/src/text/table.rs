@@ -13,11 +13,11 @@ use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;
 use super::geojson;
-use super::json::{self, JsonResult, NotInJson};
+use super::json::{self, WideIntegers};
 use super::position::Position;
-use super::style::{self, LONG, Style};
+use super::style::{LONG, NotShown, ShownResult, Style};
 use super::value::Printer;
-use crate::column::reasons::{NOT_UTF8, refused_cell};
+use crate::column::reasons::refused_cell;
 use crate::column::{Column, FormatResult};
 use crate::content::validity::RowValidity;
 
@@ -49,8 +49,8 @@ pub(super) struct TableColumn {
     is_list: bool,
     /// The text before each cell: in JSON, its key.
     before: Vec<u8>,
-    /// Whether integers are strings in JSON.
-    is_quoted: bool,
+    /// How JSON shows integers of 64 bits.
+    integers: WideIntegers,
     /// Whether cells are geometries, which JSON shows as objects.
     is_geometry: bool,
 }
@@ -84,7 +84,8 @@ impl TableColumn {
         let printer = Printer::new(&column.field, labels)?.in_table();
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
         let cells = ColumnCells::new(column)?;
-        Ok(TableColumn { cells, printer, style, is_list, before: Vec::new(), is_quoted: false, is_geometry: false })
+        let (before, integers) = (Vec::new(), WideIntegers::Numbers);
+        Ok(TableColumn { cells, printer, style, is_list, before, integers, is_geometry: false })
     }
 
     /// Sets the text before each cell: in JSON, its key.
@@ -93,9 +94,9 @@ impl TableColumn {
         self
     }
 
-    /// Shows integers as strings in JSON, or as numbers.
-    pub fn quoting_integers(mut self, is_quoted: bool) -> Self {
-        self.is_quoted = is_quoted;
+    /// Shows integers of 64 bits like this in JSON.
+    pub fn showing_integers(mut self, integers: WideIntegers) -> Self {
+        self.integers = integers;
         self
     }
 
@@ -120,12 +121,10 @@ impl TableColumn {
     }
 
     /// Appends a loaded cell.
-    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> JsonResult<()> {
+    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) -> ShownResult<()> {
         out.extend_from_slice(&self.before);
         if loaded.validity.is_null(row) {
-            if self.style == Style::JsonLines {
-                out.extend_from_slice(b"null");
-            }
+            out.extend_from_slice(self.style.null());
             return Ok(());
         }
         let size = self.cells.size as usize;
@@ -136,11 +135,13 @@ impl TableColumn {
             return self.append_json(values, out);
         }
         if self.printer.is_text() {
-            self.style.append_text(self.text(values), out);
+            self.style.append_text(self.text(values), out)?;
         } else if self.is_list || self.printer.is_hex() {
             self.append_quote(values.is_empty(), out);
-            self.append_elements(values, true, out);
+            self.append_elements(values, true, out)?;
             self.append_quote(values.is_empty(), out);
+        } else if self.printer.is_missing(values) {
+            out.extend_from_slice(self.style.null());
         } else {
             self.printer.append(values, out);
         }
@@ -148,7 +149,7 @@ impl TableColumn {
     }
 
     /// Appends a whole cell as JSON.
-    fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> JsonResult<()> {
+    fn append_json(&self, values: &[u8], out: &mut Vec<u8>) -> ShownResult<()> {
         if self.is_geometry {
             return geojson::append(values, out);
         }
@@ -170,7 +171,7 @@ impl TableColumn {
             if number > 0 || !from_first {
                 out.push(b',');
             }
-            self.printer.append_json(value, self.is_quoted, out);
+            self.printer.append_json(value, self.integers, out);
         }
     }
 
@@ -185,12 +186,12 @@ impl TableColumn {
     }
 
     /// Appends a part of a cell that is too long for memory, and returns the number of its elements.
-    fn append_long(&self, values: &[u8], is_first: bool, is_last: bool, out: &mut Vec<u8>) -> JsonResult<u64> {
+    fn append_long(&self, values: &[u8], is_first: bool, is_last: bool, out: &mut Vec<u8>) -> ShownResult<u64> {
         if self.style != Style::JsonLines {
             if is_first {
                 self.append_quote(false, out);
             }
-            self.append_elements(if is_last { self.text(values) } else { values }, is_first, out);
+            self.append_elements(if is_last { self.text(values) } else { values }, is_first, out)?;
             if is_last {
                 self.append_quote(false, out);
             }
@@ -216,13 +217,9 @@ impl TableColumn {
         Ok(length as u64 / self.cells.size)
     }
 
-    /// Returns the error of a value that JSON cannot hold.
-    fn refused(&self, row: u64, reason: NotInJson) -> Error {
-        let what = match reason {
-            NotInJson::NotUtf8 => NOT_UTF8,
-            NotInJson::Geometry(what) => what,
-        };
-        refused_cell(row, what).in_field(self.cells.name())
+    /// Returns the error of a value that the text cannot hold.
+    fn refused(&self, row: u64, reason: NotShown) -> Error {
+        refused_cell(row, reason.what()).in_field(self.cells.name())
     }
 
     /// Returns the text of a value, or of the end of a long value, without the NUL that ends it.
@@ -231,9 +228,9 @@ impl TableColumn {
     }
 
     /// Appends elements of a cell; `from_first` says whether they include the cell's first.
-    fn append_elements(&self, values: &[u8], from_first: bool, out: &mut Vec<u8>) {
+    fn append_elements(&self, values: &[u8], from_first: bool, out: &mut Vec<u8>) -> ShownResult<()> {
         if self.printer.is_text() {
-            return style::append_within_quotes(values, out);
+            return self.style.append_part(values, out);
         }
         for (number, value) in values.chunks_exact(self.cells.size as usize).enumerate() {
             if self.is_list && (number > 0 || !from_first) {
@@ -246,11 +243,13 @@ impl TableColumn {
                 out.extend_from_slice(b"NaT");
             }
         }
+        Ok(())
     }
 
     /// Appends the quote at either end of a list, a blob, or a text that is too long to scan.
     fn append_quote(&self, is_empty: bool, out: &mut Vec<u8>) {
-        if is_empty || self.printer.is_text() || (self.printer.is_hex() && self.style == Style::Csv) {
+        let is_quoted = is_empty || self.printer.is_text() || (self.printer.is_hex() && self.style == Style::Csv);
+        if is_quoted && self.style.has_quotes() {
             out.push(b'"');
         }
     }
@@ -326,7 +325,7 @@ impl Table {
             column.load(at.row, 1, loaded)?;
             column.append(loaded, 0, out).map_err(|reason| column.refused(at.row, reason))?;
         } else if column.is_geometry {
-            return Err(column.refused(at.row, NotInJson::Geometry("a geometry of more than 64 MiB")));
+            return Err(column.refused(at.row, NotShown::Geometry("a geometry of more than 64 MiB")));
         } else {
             // Treat a part of at least one element as a cell of its own.
             let from = start + at.element;
@@ -343,8 +342,8 @@ impl Table {
                 if to < end {
                     return Ok(Position { element: at.element + written, ..at });
                 }
-            } else if column.style == Style::JsonLines {
-                out.extend_from_slice(b"null");
+            } else {
+                out.extend_from_slice(column.style.null());
             }
         }
         let is_last = number + 1 == self.columns.len();

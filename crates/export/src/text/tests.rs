@@ -118,8 +118,36 @@ fn tables_have_names_and_list_omitted_columns() {
         2024-01-31,\"B\",\"\n\",,\"\",3 4\n\
         ,,\"\",\"NA\",\"01\",\n";
     assert_eq!(text_of(&measured(&sample(), Style::Csv)), expected);
+    let expected = "day\tki,nd\\t\tname\tor null\tblob\tpair\n\
+        1970-01-01\tT, \"cell\"\ta\\tb\"c\"\tx\\0\tdead\t1 -2\n\
+        2024-01-31\tB\t\\n\t\\N\t\t3 4\n\
+        \\N\t\\N\t\tNA\t01\t\\N\n";
+    assert_eq!(text_of(&measured(&sample(), Style::Escaped)), expected);
     assert!(table(&[], Style::Tsv).is_err());
     assert!(table(&sample()[5..6], Style::Tsv).is_err());
+}
+
+#[test]
+fn plain_tables_are_texts_as_they_are() {
+    let names: [&[u8]; 5] = [b"#c1", b"NA", b" a ", b"", b"\"x\""];
+    let kinds: [&[u8]; 3] = [b"NA", b"", b"#"];
+    let columns = [
+        strings("a\tb", Datatype::StringUtf8, &names),
+        labelled("kind", &kinds, &[0, 1, 2, 3, 0]).with_validity(Arc::new(vec![1, 1, 1, 1, 0])),
+    ];
+    let plain = |columns: &[Column]| table_without_header(columns, Style::Plain);
+    let text = text_of(&Measured::new(plain(&columns).unwrap().table).unwrap());
+    assert_eq!(text, "#c1\tNA\nNA\t\n a \t#\n\t\n\"x\"\t\n");
+    let long = [b"x".repeat(style::LONG), b"y".to_vec()].concat();
+    let content = Measured::new(plain(&[strings("a", Datatype::StringUtf8, &[&long, b"z"])]).unwrap().table).unwrap();
+    assert_eq!(read_all(&content), [long.as_slice(), b"\nz\n"].concat());
+    for separated in [&b"a\tb"[..], b"a\n", b"\r", &[long.as_slice(), b"\t"].concat()] {
+        let table = plain(&[strings("a", Datatype::StringUtf8, &[b"fine", separated])]).unwrap().table;
+        let error = Measured::new(table).err().map(|error| error.to_string()).unwrap();
+        assert!(error.contains("row 1") && error.contains("a tab or a line break"), "{error}");
+    }
+    let reason = plain(&[labelled("kind", &[b"a\nb"], &[0])]).err().unwrap().to_string();
+    assert!(reason.contains("kind") && reason.contains("a\\nb"), "{reason}");
 }
 
 #[test]
@@ -261,9 +289,15 @@ fn plain_cell(column: &Column, row: usize, values: &[u8], offsets: &[u64], valid
     };
     let values = &values[from..to];
     if !valid {
-        return Vec::new();
+        return if style == Style::Escaped { b"\\N".to_vec() } else { Vec::new() };
     }
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\"")).into_bytes();
+    let quoted = |text: &str| match style {
+        Style::Escaped => {
+            let escapes = [("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0")];
+            escapes.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)).into_bytes()
+        }
+        _ => format!("\"{}\"", text.replace('"', "\"\"")).into_bytes(),
+    };
     if datatype.is_string() {
         let text = std::str::from_utf8(values).unwrap();
         let special = text.contains(['\t', '\n', '\r', '"']) || text.starts_with([' ', '#']) || text.ends_with(' ');
@@ -332,11 +366,10 @@ proptest! {
     #[test]
     fn tables_match_a_simple_writer(
         columns in (0usize..30).prop_flat_map(|rows| proptest::collection::vec(any_column(rows), 1..5)),
-        csv: bool,
+        style in prop::sample::select(vec![Style::Tsv, Style::Csv, Style::Escaped]),
     ) {
-        let style = if csv { Style::Csv } else { Style::Tsv };
         let rows = columns[0].3.len();
-        let separator = if csv { b',' } else { b'\t' };
+        let separator = if style == Style::Csv { b',' } else { b'\t' };
         let mut expected = vec![b"c".to_vec(); columns.len()].join(&separator);
         expected.push(b'\n');
         for row in 0..rows {
@@ -568,6 +601,35 @@ fn rows_are_json_objects() {
         text_of(&Measured::new(numbers).unwrap()),
         "{\"large\":1}\n{\"large\":18446744073709551615}\n{\"large\":null}\n"
     );
+}
+
+/// The bytes of a point in well-known binary.
+fn point(x: f64, y: f64) -> Vec<u8> {
+    [&[1, 1, 0, 0, 0][..], &x.to_le_bytes(), &y.to_le_bytes()].concat()
+}
+
+#[test]
+fn features_have_identifiers_and_exact_numbers() {
+    const EXACT: i64 = 1 << 53;
+    let [here, there] = [point(1.0, 2.0), point(0.5, -1.0)];
+    let shapes =
+        strings("shape", Datatype::GeomWkb, &[&here, b"", &there, &here]).with_validity(Arc::new(vec![1, 1, 1, 0]));
+    let of = |name: &str, datatype, values| Column::fixed(Field::new(name, datatype), vec![4], values);
+    let ids = of("FID", Datatype::Int64, le([7i64, EXACT, -EXACT - 1, i64::MIN].map(i64::to_le_bytes)));
+    let counts = of("id", Datatype::UInt64, le([0, EXACT as u64 + 1, EXACT as u64, u64::MAX].map(u64::to_le_bytes)));
+    let columns = [ids.clone(), counts, of("small", Datatype::Int32, le([i32::MIN; 4].map(i32::to_le_bytes)))];
+    let content = Measured::new(geojson_lines(&shapes, Some(&ids), &columns).unwrap().table).unwrap();
+    assert_random_access(&content);
+    let text = text_of(&content);
+    let expected = [
+        r#"{"type":"Feature","id":7,"geometry":{"type":"Point","coordinates":[1.0,2.0]},"properties":{"FID":7,"id":0,"small":-2147483648}}"#,
+        r#"{"type":"Feature","id":9007199254740992,"geometry":null,"properties":{"FID":9007199254740992,"id":"9007199254740993","small":-2147483648}}"#,
+        r#"{"type":"Feature","id":"-9007199254740993","geometry":{"type":"Point","coordinates":[0.5,-1.0]},"properties":{"FID":"-9007199254740993","id":9007199254740992,"small":-2147483648}}"#,
+        r#"{"type":"Feature","id":"-9223372036854775808","geometry":null,"properties":{"FID":"-9223372036854775808","id":"18446744073709551615","small":-2147483648}}"#,
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    let without = Measured::new(geojson_lines(&shapes, None, &columns[2..]).unwrap().table).unwrap();
+    assert!(text_of(&without).starts_with(r#"{"type":"Feature","geometry":{"type":"Point""#));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::number;
+use crate::text::json::WideIntegers;
 use tilefs_format::time_text;
 
 /// The conversion of the stored bytes of one value to text.
@@ -107,6 +108,15 @@ impl Printer {
         }
     }
 
+    /// Returns whether a value is "not a time" or a code without a label.
+    pub fn is_missing(&self, value: &[u8]) -> bool {
+        match &self.kind {
+            PrinterKind::Label(_) => self.label(value).is_none(),
+            PrinterKind::Time => unsigned(value) as i64 == i64::MIN,
+            _ => false,
+        }
+    }
+
     /// Appends one value, little-endian, in as few characters as possible: none for "not a time" and a code without a
     /// label.
     pub fn append(&self, value: &[u8], out: &mut Vec<u8>) {
@@ -114,7 +124,7 @@ impl Printer {
             PrinterKind::Hex => value.iter().for_each(|byte| out.extend(hex(*byte))),
             PrinterKind::Text => out.extend_from_slice(value),
             PrinterKind::Label(_) => out.extend_from_slice(self.label(value).unwrap_or_default()),
-            PrinterKind::Time if unsigned(value) as i64 == i64::MIN => {}
+            PrinterKind::Time if self.is_missing(value) => {}
             _ => self.value(value, |text| out.extend_from_slice(text)),
         }
     }
@@ -133,9 +143,8 @@ impl Printer {
         }
     }
 
-    /// Appends one value as JSON: a number, a string or `null`. `is_quoted` tells whether integers of 64 bits are
-    /// strings. The labels of the printer are JSON.
-    pub fn append_json(&self, value: &[u8], is_quoted: bool, out: &mut Vec<u8>) {
+    /// Appends one value as JSON: a number, a string or `null`. The labels of the printer are JSON.
+    pub fn append_json(&self, value: &[u8], integers: WideIntegers, out: &mut Vec<u8>) {
         let mut append_quoted = |text: &[u8]| {
             out.push(b'"');
             out.extend_from_slice(text);
@@ -148,9 +157,14 @@ impl Printer {
         };
         match &self.kind {
             PrinterKind::Label(_) => out.extend_from_slice(self.label(value).unwrap_or(b"null")),
-            PrinterKind::Time if unsigned(value) as i64 == i64::MIN => out.extend_from_slice(b"null"),
+            PrinterKind::Time if self.is_missing(value) => out.extend_from_slice(b"null"),
             PrinterKind::Time => self.value(value, append_quoted),
-            PrinterKind::Signed | PrinterKind::Unsigned if is_quoted => self.value(value, append_quoted),
+            PrinterKind::Signed if value.len() == 8 && integers.is_string(signed(value).unsigned_abs()) => {
+                self.value(value, append_quoted)
+            }
+            PrinterKind::Unsigned if value.len() == 8 && integers.is_string(unsigned(value)) => {
+                self.value(value, append_quoted)
+            }
             _ if float.is_nan() => append_quoted(b"NaN"),
             _ if float.is_infinite() => append_quoted(if float > 0.0 { b"Infinity" } else { b"-Infinity" }),
             _ => self.append(value, out),

@@ -20,7 +20,7 @@ pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> Vec<(String, Strin
     let metadata = metadata(fields);
     geoparquet::retype_geometries(columns, &metadata);
     let geometries = geoparquet::metadata(columns, &metadata);
-    by_key(pandas::PandasFrame::of(&metadata).metadata(columns), geometries)
+    by_key(pandas_frame(fields, &metadata).metadata(columns), geometries)
 }
 
 /// Like [`notes`], for a Parquet file: adds the geometries of points to the columns, and returns the boxes around all
@@ -31,7 +31,7 @@ pub fn notes_in_parquet(
 ) -> (Vec<(String, String)>, Option<StructColumn>) {
     let metadata = metadata(fields);
     geoparquet::retype_geometries(columns, &metadata);
-    let frame = pandas::PandasFrame::of(&metadata).metadata_in_parquet(columns);
+    let frame = pandas_frame(fields, &metadata).metadata_in_parquet(columns);
     let known = || {
         known_rows(fields).unwrap_or_else(|error| {
             log::warn!("a table has no bounds of its geometries: {error}");
@@ -42,11 +42,20 @@ pub fn notes_in_parquet(
     (by_key(frame, geometries), boxes)
 }
 
-/// Removes the geometries from the columns of a table and returns them, if it has any.
-pub fn take_geometries(fields: &FieldFolder, columns: &mut Vec<Column>) -> Option<Column> {
+/// The features of a table.
+pub struct Features {
+    pub geometries: Column,
+    pub identifiers: Option<Column>,
+    pub properties: Vec<Column>,
+}
+
+/// Divides the columns of a table; `None` if they have no geometries.
+pub fn features(fields: &FieldFolder, mut columns: Vec<Column>) -> Option<Features> {
     let metadata = metadata(fields);
-    geoparquet::retype_geometries(columns, &metadata);
-    geoparquet::take_geometries(columns, &metadata)
+    geoparquet::retype_geometries(&mut columns, &metadata);
+    let geometries = geoparquet::take_geometries(&mut columns, &metadata)?;
+    let identifiers = geoparquet::identifiers(&columns, &metadata).cloned();
+    Some(Features { geometries, identifiers, properties: columns })
 }
 
 /// Returns the array's metadata. Those that cannot be read are logged and ignored: no other column depends on them.
@@ -58,6 +67,11 @@ fn metadata(fields: &FieldFolder) -> Vec<Metadatum> {
             Vec::new()
         }
     }
+}
+
+/// Returns the description of the table for pandas.
+fn pandas_frame(fields: &FieldFolder, metadata: &[Metadatum]) -> pandas::PandasFrame {
+    pandas::PandasFrame::of(metadata, fields.schema().is_sparse())
 }
 
 fn by_key(frame: String, geometries: Option<String>) -> Vec<(String, String)> {

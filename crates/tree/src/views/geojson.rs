@@ -1,6 +1,7 @@
 //! `text/cells.geojsonl`: the table as a feature of GeoJSON per row, for arrays with geometries.
 //!
-//! Coordinates are in the array's own system. Readers of GeoJSON take them for degrees of longitude and latitude.
+//! Coordinates are in the array's own system. Readers of GeoJSON take them for degrees of longitude and latitude. A
+//! feature has the identifier that GDAL or TileDB-SOMA gave it; its column is a property, too.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,13 +11,12 @@ use tilefs_export::{Unrepresentable, text};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 
-use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::fields::table_notes::take_geometries;
+use crate::fields::table_notes::features;
 use crate::node::listing::Sizing;
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
-use crate::views::json_lines::{file_of_lines, is_within_doubles};
-use crate::views::tables::{columns_with_fields, no_tables};
+use crate::views::json_lines::file_of_lines;
+use crate::views::tables::{columns, no_tables};
 use crate::views::view::{Add, View};
 
 /// The table as lines of GeoJSON.
@@ -64,16 +64,7 @@ fn may_have_geometries(fields: &FieldFolder) -> bool {
 }
 
 fn table(fields: &FieldFolder) -> Result<Arc<text::Table>> {
-    let with_fields = columns_with_fields(fields, Notation::Texts)?;
-    let is_exact = |id: &FieldId| is_within_doubles(fields, *id);
-    let exact: HashSet<String> = with_fields
-        .iter()
-        .filter(|(id, _)| id.as_ref().is_some_and(is_exact))
-        .map(|(_, column)| column.field.name.clone())
-        .collect();
-    let mut columns = with_fields.into_iter().map(|(_, column)| column).collect();
-    let geometries = take_geometries(fields, &mut columns);
-    let geometries = geometries.ok_or_else(|| Unrepresentable::new("the metadata name no geometries"))?;
-    let is_exact = |number: usize| columns.get(number).is_some_and(|column| exact.contains(&column.field.name));
-    Ok(text::geojson_lines(&geometries, &columns, is_exact)?.table)
+    let features = features(fields, columns(fields, Notation::Texts)?);
+    let features = features.ok_or_else(|| Unrepresentable::new("the metadata name no geometries"))?;
+    Ok(text::geojson_lines(&features.geometries, features.identifiers.as_ref(), &features.properties)?.table)
 }

@@ -66,7 +66,7 @@ fn table(fields: &FieldFolder) -> Result<Arc<text::Table>> {
 
 /// Returns whether all coordinates of a dimension are exact as doubles: its domain tells, and is the same for all slices
 /// and times.
-pub fn is_within_doubles(fields: &FieldFolder, id: FieldId) -> bool {
+fn is_within_doubles(fields: &FieldFolder, id: FieldId) -> bool {
     let FieldId::Dimension(number) = id else { return false };
     let domain = fields.schema().dimensions.get(number).and_then(|dimension| dimension.domain.as_ref());
     let is_exact = |end: &Scalar| match *end {
