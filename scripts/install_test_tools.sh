@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the programs with which tests/export_tools opens files and tests/mount reads mounts, and TileDB-Py, with
+# Installs the programs with which tests/exports opens files and tests/program reads mounts, and TileDB-Py, with
 # which tests compare arrays that have no recorded values. Python packages go into .venv at the root of the repository,
 # in the versions of scripts/requirements.txt. Programs come from apt if this runs as root on a Debian system. This
 # script prints SKIPPED for each tool that it cannot install, and so does each test that needs it.
@@ -84,7 +84,11 @@ want Rscript r-base-core
 want gfortran gfortran
 # Look for `identify`, because other packages have a program called `convert`, too.
 want identify imagemagick
-want awk mawk
+# The four versions of awk, in which commands of README.txt print the same.
+want mawk mawk
+want gawk gawk
+want original-awk original-awk
+want busybox busybox
 want sqlite3 sqlite3
 Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||
     packages="$packages r-cran-data.table"

@@ -372,6 +372,7 @@ fn geopandas_duckdb_and_gdal_read_geometries_and_skip_those_elsewhere() {
     let ways = [
         ("numpy, tiledb, geopandas, pyogrio, pyarrow.dataset", "check"),
         ("tiledb, pyogrio, shapely", "streams"),
+        ("numpy, tiledb, geopandas, pyogrio, pyarrow.parquet, shapely", "own_names"),
         ("tiledb, duckdb, shapely", "query"),
     ];
     made_and_looked_at("geo_files.py", "numpy, tiledb, shapely, pyproj", &ways);
@@ -511,6 +512,15 @@ fn ncdump_prints_the_values() {
         assert_eq!(cells, part.integers(), "{file}");
         let temps: Vec<f32> = printed("temp").iter().map(|value| value.parse().unwrap()).collect();
         assert_eq!(temps, part.floats(), "{file}");
+    }
+}
+
+#[test]
+fn each_awk_prints_the_mean_that_numpy_computes() {
+    let found = ["mawk", "gawk", "original-awk", "busybox"].map(has);
+    if found.contains(&true) {
+        let folder = tempfile::tempdir().unwrap();
+        python_file(folder.path(), "numpy, tiledb", "mean_files.py", &["check"]);
     }
 }
 

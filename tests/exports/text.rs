@@ -151,7 +151,7 @@ const TEXTS: [Option<&str>; 22] = [
 ];
 
 /// The table of [`TEXTS`], numbers, dates and labels, as `cells.tsv` and `cells.csv`. `expected.json` has the values;
-/// in `with_zeros.csv` and `with_zeros.tsv` one text has a zero byte.
+/// in `with_zeros.csv` and `with_zeros.tsv` one text has a zero byte. `cells.lines.tsv` has a line for each row.
 fn write_tables(folder: &Path) {
     let rows = TEXTS.len();
     let is_null = |row: usize| row % 5 == 2;
@@ -203,7 +203,7 @@ fn write_tables(folder: &Path) {
         "kind": all(&words.map(|word| json!(word))),
     });
     std::fs::write(folder.join("expected.json"), expected.to_string()).unwrap();
-    for (style, extension) in [(Style::Tsv, "tsv"), (Style::Csv, "csv")] {
+    for (style, extension) in [(Style::Tsv, "tsv"), (Style::Csv, "csv"), (Style::Escaped, "lines.tsv")] {
         let made = |columns: &[Column]| Measured::new(table(columns, style).unwrap().table).unwrap();
         write(folder, &format!("cells.{extension}"), &made(&columns));
     }
@@ -458,6 +458,106 @@ fn sqlite_imports_the_table() {
         let found = run(folder.path(), "sqlite3", &[":memory:", table, &mode, &import, ".mode list", query]);
         assert_eq!(found.trim(), "22|1|4|7|9223372036854775808|1|1", "{file}");
     }
+}
+
+/// The versions of awk, each as a command.
+const AWKS: [&[&str]; 4] = [&["mawk"], &["gawk"], &["original-awk"], &["busybox", "awk"]];
+
+/// Undoes the escapes: what they stand for has no other escape within.
+const UNESCAPE: &str = r#"
+import re
+meant = {'n': '\n', 't': '\t', 'r': '\r', '0': '\0', '\\': '\\'}
+def unescaped(cell):
+    return None if cell == '\\N' else re.sub(r'\\(.)', lambda escape: meant[escape[1]], cell)
+"#;
+
+#[test]
+fn pandas_and_duckdb_read_the_table_of_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let script = r#"
+import csv, io
+columns = ['id', name, 'unsigned', 'float', 'day', 'instant', 'kind']
+def check(rows):
+    rows = [[unescaped(cell) for cell in row] for row in rows]
+    found = dict(zip(columns, zip(*rows)))
+    for column in 'id', 'unsigned':
+        same([value and int(value) for value in found[column]], column)
+    same([value and float(value) for value in found['float']], 'float')
+    for column in 'day', 'instant', 'kind':
+        same(found[column], column)
+    same(found[name], 'text')
+
+lines = open('cells.lines.tsv', encoding='utf-8', newline='').read().split('\n')
+assert lines.pop() == '' and [unescaped(cell) for cell in lines[0].split('\t')] == columns
+check([line.split('\t') for line in lines[1:]])
+d = pandas.read_csv('cells.lines.tsv', sep='\t', quoting=csv.QUOTE_NONE, keep_default_na=False, dtype=str)
+assert list(d.columns) == columns
+check(d.values.tolist())
+# Numbers and nulls as they come.
+d = pandas.read_csv('cells.lines.tsv', sep='\t', quoting=csv.QUOTE_NONE, keep_default_na=False, na_values={'unsigned': ['\\N'], 'float': ['\\N', 'NaN']},
+                    dtype={'unsigned': 'UInt64'})
+same([None if value is pandas.NA else value for value in d['unsigned'].tolist()], 'unsigned')
+read = lambda types: duckdb.sql(f"from read_csv('cells.lines.tsv', delim='\t', quote='', escape='', header=true, columns={types!r}, nullstr='\\N')")
+types = dict.fromkeys(columns, 'VARCHAR')
+check([['\\N' if cell is None else cell for cell in row] for row in read(types).fetchall()])
+d = read({**types, 'id': 'BIGINT', 'unsigned': 'UBIGINT', 'float': 'DOUBLE', 'day': 'DATE', 'instant': 'TIMESTAMP'}).fetchall()
+same([row[0] for row in d], 'id')
+same([row[2] for row in d], 'unsigned')
+same([row[3] for row in d], 'float')
+same([row[4] and str(row[4]) for row in d], 'day')
+"#;
+    python(folder.path(), "pandas, duckdb", &format!("{COMPARE}{UNESCAPE}{script}"));
+}
+
+#[test]
+fn each_awk_reads_the_table_of_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let count = TEXTS.len();
+    let escaped = |text: &str| {
+        let escapes = [("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")];
+        escapes.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    };
+    let texts: Vec<String> = TEXTS.map(|text| text.map_or("\\N".to_owned(), escaped)).to_vec();
+    let file = &["cells.lines.tsv"][..];
+    for awk in AWKS.into_iter().filter(|awk| has(awk[0])) {
+        let awk_of = |program: &str| run(folder.path(), awk[0], &[&awk[1..], &["-F\t", program], file].concat());
+        assert_eq!(awk_of("NR > 1 { print $2 }").lines().collect::<Vec<_>>(), texts, "{awk:?}");
+        let counted =
+            awk_of("NF != 7 { wrong++ } NR > 1 && $3 == \"\\\\N\" { nulls++ } END { print NR - 1, wrong + 0, nulls }");
+        assert_eq!(counted.trim(), format!("{count} 0 4"), "{awk:?}");
+    }
+    let lines = run(folder.path(), "wc", &["-l", "cells.lines.tsv"]);
+    assert_eq!(lines.split_whitespace().next(), Some((count + 1).to_string().as_str()));
+    let sorted = run(folder.path(), "sort", &["-t\t", "-k2,2", "cells.lines.tsv"]);
+    assert_eq!(sorted.lines().count(), count + 1);
+}
+
+#[test]
+fn r_reads_the_table_of_lines() {
+    if !has("Rscript") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let texts: Vec<&str> = TEXTS.iter().map(|text| text.unwrap_or("<null>")).collect();
+    std::fs::write(folder.path().join("texts"), texts.join("\0") + "\0").unwrap();
+    let script = r#"
+texts <- readBin("texts", "character", 22)
+Encoding(texts) <- "UTF-8"
+d <- read.delim("cells.lines.tsv", quote = "", na.strings = "\\N", comment.char = "", check.names = FALSE,
+                colClasses = c("character", "character", "character", "numeric", "character", "character", "character"), encoding = "UTF-8")
+stopifnot(nrow(d) == 22, d$id[3] == "9223372036854775807", is.na(d$unsigned[3]), d$unsigned[2] == "9223372036854775808")
+stopifnot(identical(d$float[c(1, 2, 4, 5, 7)], c(0.1, 1e308, Inf, -Inf, 5e-324)), is.na(d$float[3]))
+# No text here has the byte that stands for a backslash meanwhile.
+found <- gsub("\\\\", "\001", d[["text, \"quoted\""]], fixed = TRUE)
+for (escape in list(c("\\n", "\n"), c("\\t", "\t"), c("\\r", "\r"), c("\001", "\\"))) {
+  found <- gsub(escape[1], escape[2], found, fixed = TRUE)
+}
+stopifnot(is.na(found[3]), found[-3] == texts[-3])
+"#;
+    run(folder.path(), "Rscript", &["-e", script]);
 }
 
 #[test]

@@ -124,7 +124,7 @@ struct BothColumns {
 
 enum BothValues {
     Fixed([DenseColumn; 2]),
-    Var([DenseVarColumn; 2]),
+    Var(Box<[DenseVarColumn; 2]>),
 }
 
 impl Comparison {
@@ -205,7 +205,7 @@ impl Comparison {
             DenseVarColumn::new(view.clone(), selection.clone(), *attribute, field.fill.clone())
         };
         let values = match field.is_variable() {
-            true => BothValues::Var([var(a)?, var(b)?]),
+            true => BothValues::Var(Box::new([var(a)?, var(b)?])),
             false => {
                 BothValues::Fixed([fixed(a, FieldFile::Data, &field.fill)?, fixed(b, FieldFile::Data, &field.fill)?])
             }

@@ -344,7 +344,7 @@ The first values of it's, one per line:
 The first rows of temp as text:
     head -3 text/temp.txt
 The mean of temp:
-    awk '{for (i = 1; i <= NF; i++) if ($i !~ /N/) {n++; s += $i}} END {if (n) print s / n}' text/temp.txt
+    awk '{for (i = 1; i <= NF; i++) if ($i ~ /inf/) f[$i]; else if ($i !~ /N/) {n++; s += $i}} END {for (k in f) m = m k; if (m ~ /f./) print "nan"; else if (m) print m; else if (n) printf "%.10g\n", s / n}' text/temp.txt
 temp in NumPy, without a copy:
     python3 -c 'import numpy; print(numpy.load("npy/temp.npy", mmap_mode="r"))'
 temp in R:

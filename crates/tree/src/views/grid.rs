@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_export::{Content, text};
+use tilefs_format::datatype::Kind;
 use tilefs_format::error::Result;
 use tilefs_format::schema::Attribute;
 
@@ -65,6 +66,15 @@ fn values(fields: &FieldFolder, id: FieldId, in_lines: bool) -> Result<Arc<dyn C
     Ok(text::grid(&column)?)
 }
 
+const MEAN_OF_INTEGERS: &str =
+    r#"{for (i = 1; i <= NF; i++) if ($i !~ /N/) {n++; s += $i}} END {if (n) printf "%.10g\n", s / n}"#;
+
+/// The mean of both infinities is no number; `m` is then a text of both, in any order.
+const MEAN_OF_FLOATS: &str = concat!(
+    r#"{for (i = 1; i <= NF; i++) if ($i ~ /inf/) f[$i]; else if ($i !~ /N/) {n++; s += $i}} "#,
+    r#"END {for (k in f) m = m k; if (m ~ /f./) print "nan"; else if (m) print m; else if (n) printf "%.10g\n", s / n}"#
+);
+
 /// Returns the command for the first rows, unless a table shows them.
 fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
     if finder.any(&TSV.facts).is_some() {
@@ -76,12 +86,16 @@ fn first_rows(finder: &FileFinder<'_>) -> Option<Command> {
 }
 
 /// Returns a command that computes a mean. Codes have none; dates and times are left out because text does not show
-/// them as numbers. The command skips `NA`, for null, and `NaN`.
+/// them as numbers. The command skips `NA`, for null, and `NaN`. All versions of awk print the same: they read `inf` and
+/// print large integers in different ways, so that infinite values are kept as texts and the number has a format.
 fn mean(finder: &FileFinder<'_>) -> Option<Command> {
     let is_quantity =
         |one: &Attribute| is_number(one) && one.enumeration.is_none() && one.datatype.time_unit().is_none();
     let (attribute, file) = finder.find(&GRID.facts, is_quantity)?;
-    let program = "{for (i = 1; i <= NF; i++) if ($i !~ /N/) {n++; s += $i}} END {if (n) print s / n}";
+    let program = match attribute.datatype.kind() {
+        Kind::Float => MEAN_OF_FLOATS,
+        _ => MEAN_OF_INTEGERS,
+    };
     let command = format!("awk '{program}' {}", path_word(&finder.values(file)));
     Some(Command::new(format!("The mean of {}", called(attribute)), command))
 }

@@ -53,6 +53,7 @@ pub static VIEWS: &[&View] = &[
     &grid::GRID,
     &text_tables::TSV,
     &text_tables::CSV,
+    &text_tables::LINES_OF_ROWS,
     &json_lines::JSON_LINES,
     &geojson::GEOJSON,
     &matrix_market::MATRIX_MARKET,

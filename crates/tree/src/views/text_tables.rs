@@ -1,4 +1,4 @@
-//! `text/cells.tsv` and `text/cells.csv`: a table of all columns as text, whole or in parts.
+//! `text/cells.tsv`, `text/cells.csv` and `text/cells.lines.tsv`: a table of all columns as text, whole or in parts.
 
 use std::sync::Arc;
 
@@ -75,6 +75,28 @@ pub static CSV: View = View {
         parts(PARTS, "csv", |part| whole(part, Style::Csv)),
         parts(PARTS_WITHOUT_HEADER, "csv", |part| text_file(part, Style::Csv, HeaderLine::Hidden)),
     ],
+    ..View::PLAIN
+};
+
+/// The table with tabs and escapes, so that each line is a row.
+pub static LINES_OF_ROWS: View = View {
+    facts: ViewFacts {
+        name: "tsv with escapes",
+        folder: "text",
+        files: &["cells.lines.tsv"],
+        media_type: "text/tab-separated-values; charset=utf-8",
+        reader: "a line for each row, with \\n and \\t in texts, \\N for null: awk, PostgreSQL, MySQL, R",
+        lacks: "types of columns, lists of texts, UTF-16 and UTF-32",
+        job: Some(ReadmeTask::new(21, "Texts with line breaks: awk, PostgreSQL")),
+        holds_values: true,
+        shown: Shown::With("lines"),
+        ..ViewFacts::PLAIN
+    },
+    fits: no_tables,
+    add: Add::OfArray(|builder, fields| {
+        let listing = LINES_OF_ROWS.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
+        builder.add_with("cells.lines.tsv", &LINES_OF_ROWS.facts, whole(fields, Style::Escaped), listing);
+    }),
     ..View::PLAIN
 };
 
