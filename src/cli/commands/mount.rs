@@ -140,8 +140,7 @@ impl Mount {
 
     /// Returns the failure for exchanged arguments.
     fn swapped(&self) -> Failure {
-        let [array, mountpoint] =
-            [self.mountpoint(), &self.array].map(|path| shell_word(&path.display().to_string()));
+        let [array, mountpoint] = [self.mountpoint(), &self.array].map(|path| shell_word(&path.display().to_string()));
         Failure::usage(format!("the array comes first: tilefs mount {array} {mountpoint}"))
     }
 

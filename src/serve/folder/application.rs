@@ -24,16 +24,8 @@ struct Asset {
 }
 
 const ASSETS: [Asset; 2] = [
-    Asset {
-        name: "page.js",
-        kind: "text/javascript; charset=utf-8",
-        bytes: include_bytes!("built/page.js.gz"),
-    },
-    Asset {
-        name: "page.css",
-        kind: "text/css; charset=utf-8",
-        bytes: include_bytes!("built/page.css.gz"),
-    },
+    Asset { name: "page.js", kind: "text/javascript; charset=utf-8", bytes: include_bytes!("built/page.js.gz") },
+    Asset { name: "page.css", kind: "text/css; charset=utf-8", bytes: include_bytes!("built/page.css.gz") },
 ];
 
 /// Answers a request for a file of the page; `None` if the path is another one.

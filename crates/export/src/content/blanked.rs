@@ -35,7 +35,12 @@ impl Blanked {
     /// Returns the values of a column, which has these offsets, with the bytes of its nulls replaced if it can have any.
     pub fn of(values: Arc<dyn Content>, offsets: &Offsets, validity: Option<&Validity>) -> Arc<dyn Content> {
         match validity {
-            Some(validity) => Arc::new(Blanked { values, offsets: offsets.clone(), validity: validity.clone(), last: AtomicU64::new(0) }),
+            Some(validity) => Arc::new(Blanked {
+                values,
+                offsets: offsets.clone(),
+                validity: validity.clone(),
+                last: AtomicU64::new(0),
+            }),
             None => values,
         }
     }

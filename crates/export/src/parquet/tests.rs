@@ -4,8 +4,8 @@
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::ValueBounds;
 
-use super::*;
 use super::types::{Logical, PageLayout};
+use super::*;
 use crate::arrow::schema::ArrowTimeUnit;
 use crate::column::{ColumnStatistics, Labels};
 use crate::content::Content;

@@ -268,9 +268,7 @@ impl StoredType {
                 match field.nullable {
                     // Below a null list of fixed size readers make null items, and then floats of integers.
                     true => (PageLayout::VaryingList { size }, DataType::LargeList(items)),
-                    false => {
-                        (PageLayout::List { values: values.into(), size }, DataType::FixedSizeList(items, length))
-                    }
+                    false => (PageLayout::List { values: values.into(), size }, DataType::FixedSizeList(items, length)),
                 }
             }
         };

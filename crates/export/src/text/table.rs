@@ -72,8 +72,8 @@ struct Loaded {
 
 impl Recorded for TableColumn {
     fn record(&self, recorder: &mut Recorder) {
-        let Self { cells, printer, style, is_list, before, is_quoted, is_geometry } = self;
-        recorder.add::<Self>((printer, style, is_list, before, is_quoted, is_geometry));
+        let Self { cells, printer, style, is_list, before, integers, is_geometry } = self;
+        recorder.add::<Self>((printer, style, is_list, before, integers, is_geometry));
         cells.record(recorder);
     }
 }
