@@ -95,6 +95,12 @@ fn the_tests_of_tiledb_py_read_the_same() {
 }
 
 #[test]
+fn exits_agree() {
+    let needs = "pytest, numpy, tiledb, pyarrow, pandas, polars, duckdb, netCDF4, h5py, zarr, astropy, anndata, xarray";
+    run_pytest_needing(needs, &["../tests/exports/exits"], &[]);
+}
+
+#[test]
 fn experiments_are_read_as_anndata() {
     run_pytest(&["tests/test_anndata.py"]);
 }
