@@ -113,7 +113,8 @@ impl NcEncoding {
         Some(NcEncoding { nc_type, unsigned, datatype })
     }
 
-    /// Converts little-endian values of the datatype to big-endian values of the type. Errors name the column `name`.
+    /// Converts little-endian values of the datatype to big-endian values of the type. A date too far away to be a number
+    /// of days becomes "not a time". Errors name the column `name`.
     pub fn apply(self, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
         let column = ConvertedColumn::new(name);
         let count = move |value: i64| self.count(value);
@@ -130,7 +131,8 @@ impl NcEncoding {
             }
             _ => {
                 if let Some(days) = counted_days(self.datatype) {
-                    let each = move |value| days(value).map(i64::to_be_bytes);
+                    // An error would be one of the whole file: netCDF's library reads 4 MiB with the header.
+                    let each = move |value| Some(days(value).unwrap_or(NOT_A_TIME).to_be_bytes());
                     return Arc::new(Converted::integers(values, "days", column, each));
                 }
             }
@@ -156,6 +158,9 @@ impl NcEncoding {
 
     /// Converts one value to big-endian; `None` if it does not fit.
     pub fn apply_to(self, value: &[u8]) -> Option<Vec<u8>> {
+        if let (Some(days), Ok(value)) = (counted_days(self.datatype), value.try_into()) {
+            days(i64::from_le_bytes(value))?;
+        }
         let encoded = self.apply(Arc::new(value.to_vec()), "");
         let mut bytes = vec![0; self.nc_type.size()];
         encoded.read_at(0, &mut bytes).ok().map(|()| bytes)
@@ -232,10 +237,10 @@ mod tests {
         assert_eq!(read_all(&*years.apply(both([i64::MIN, 1]), "a")), [i64::MIN, 365].map(i64::to_be_bytes).concat());
         let little = |values| years.apply_little_endian(both(values), "a");
         assert_eq!(read_all(&*little([i64::MIN, 1])), [i64::MIN, 365].map(i64::to_le_bytes).concat());
-        for refused in [years.apply(both([1, i64::MAX]), "a"), little([1, i64::MIN + 1])] {
-            let error = refused.read_at(0, &mut [0; 16]).unwrap_err().to_string();
-            assert!(error.contains("of row 1 as days (field a)"), "{error}");
-        }
+        let far = read_all(&*years.apply(both([1, i64::MAX]), "a"));
+        assert_eq!(far, [365, i64::MIN].map(i64::to_be_bytes).concat());
+        let error = little([1, i64::MIN + 1]).read_at(0, &mut [0; 16]).unwrap_err().to_string();
+        assert!(error.contains("of row 1 as days (field a)"), "{error}");
         let days = NcEncoding::of(DateTimeDay, None, Version::Cdf5).unwrap();
         assert_eq!(days.apply_to(&wide(i64::MAX)), Some(i64::MAX.to_be_bytes().to_vec()));
         let float = NcEncoding::of(Float64, None, Version::Cdf2).unwrap();

@@ -342,11 +342,16 @@ impl PlanBuilder {
         values: Arc<dyn Content>,
     ) -> FormatResult<Arc<dyn Content>> {
         let field = &column.field;
+        // Characters of a classic file are bytes, which readers decode. An error would be one of the whole file.
+        let is_checked = !self.version.is_classic();
         let values: Arc<dyn Content> = match (&column.offsets, field.cell_size()) {
             _ if !form.is_decoded && !form.is_strings() => values,
             (Some(offsets), _) => {
                 let values = Blanked::of(values, offsets, column.validity.as_ref());
-                Arc::new(Utf8Values::new(values, offsets.clone(), None, &field.name))
+                match is_checked {
+                    true => Arc::new(Utf8Values::new(values, offsets.clone(), None, &field.name)),
+                    false => values,
+                }
             }
             (None, size) => {
                 let size = size.unwrap_or(1);
@@ -354,7 +359,10 @@ impl PlanBuilder {
                     Some(validity) => Arc::new(Masked::new(values, validity.clone(), vec![0; size as usize])),
                     None => values,
                 };
-                Arc::new(Utf8Values::of_size(values, size, &field.name))
+                match is_checked {
+                    true => Arc::new(Utf8Values::of_size(values, size, &field.name)),
+                    false => values,
+                }
             }
         };
         Ok(match (&column.offsets, form.padded) {

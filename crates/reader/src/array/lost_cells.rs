@@ -69,12 +69,12 @@ impl LostCells {
     }
 }
 
-/// Returns a time in ISO 8601.
+/// Returns a time in ISO 8601, in UTC.
 fn text_of(milliseconds: u64) -> String {
     let mut text = String::new();
     let value = i64::try_from(milliseconds).unwrap_or(i64::MAX);
     time_text::print(Datatype::DateTimeMs, value, |bytes| text = String::from_utf8_lossy(bytes).trim().to_owned());
-    text
+    text + "Z"
 }
 
 /// Compares a consolidated dense fragment with its originals, both by their numbers in the folder. Attributes with

@@ -135,19 +135,19 @@ struct CheckedFile {
 
 /// The bytes to which a tile decodes.
 #[derive(Debug, Clone, Copy, Default)]
-struct TileBytes {
+struct DecodedBytes {
     all: u64,
     /// Those that no checksum covers.
     unproven: u64,
 }
 
-impl TileBytes {
+impl DecodedBytes {
     fn new(bytes: u64, has_checksum: bool) -> Self {
-        TileBytes { all: bytes, unproven: if has_checksum { 0 } else { bytes } }
+        DecodedBytes { all: bytes, unproven: if has_checksum { 0 } else { bytes } }
     }
 
-    fn and(self, other: TileBytes) -> Self {
-        TileBytes { all: self.all.saturating_add(other.all), unproven: self.unproven.saturating_add(other.unproven) }
+    fn and(self, other: DecodedBytes) -> Self {
+        DecodedBytes { all: self.all.saturating_add(other.all), unproven: self.unproven.saturating_add(other.unproven) }
     }
 }
 
@@ -303,7 +303,7 @@ impl Verifier<'_> {
                 if let Some(file) = validity {
                     let decoded = self.each_tile(fragment, &field.name, file.whole, |tile, cells| {
                         let bytes = fragment.decode(&file, field.field, FieldFile::Validity, tile, cells)?;
-                        Ok(TileBytes::new(bytes, file.has_checksums))
+                        Ok(DecodedBytes::new(bytes, file.has_checksums))
                     });
                     self.count_checked(&file, decoded);
                 }
@@ -321,12 +321,12 @@ impl Verifier<'_> {
         let decoded = self.each_tile(fragment, &field.name, data.whole, |tile, cells| match field.is_variable {
             true => {
                 let values = fragment.decode_var(field.field, tile, cells)?;
-                let offsets = TileBytes::new(cells.saturating_mul(8), data.has_checksums);
-                Ok(TileBytes::new(values, data.has_checksums_of_values).and(offsets))
+                let offsets = DecodedBytes::new(cells.saturating_mul(8), data.has_checksums);
+                Ok(DecodedBytes::new(values, data.has_checksums_of_values).and(offsets))
             }
             false => {
                 let bytes = fragment.decode(data, field.field, FieldFile::Data, tile, cells)?;
-                Ok(TileBytes::new(bytes, data.has_checksums))
+                Ok(DecodedBytes::new(bytes, data.has_checksums))
             }
         });
         self.count_checked(data, decoded);
@@ -364,7 +364,7 @@ impl Verifier<'_> {
         fragment: &Fragment<'_>,
         name: &str,
         whole: u64,
-        check: impl Fn(u64, u64) -> Result<TileBytes> + Sync,
+        check: impl Fn(u64, u64) -> Result<DecodedBytes> + Sync,
     ) -> u64 {
         let facts = &fragment.outline.facts;
         let is_right = |tile: u64| {
@@ -516,8 +516,8 @@ impl Fragment<'_> {
 
     /// Returns the bytes to which the coordinates of a tile decode. `files` are those of the dimensions in order, or one
     /// of all of them; files of times may follow.
-    fn coordinate_bytes(&self, files: &[&CheckedFile], tile: u64, cells: u64) -> Result<TileBytes> {
-        let mut bytes = TileBytes::default();
+    fn coordinate_bytes(&self, files: &[&CheckedFile], tile: u64, cells: u64) -> Result<DecodedBytes> {
+        let mut bytes = DecodedBytes::default();
         for (number, dimension) in self.outline.schema.dimensions.iter().enumerate() {
             let file = files.get(number).or(files.first());
             let [of_file, of_values] =
@@ -525,10 +525,10 @@ impl Fragment<'_> {
             bytes = bytes.and(match dimension.is_variable() {
                 true => {
                     let sizes = self.folder().var_sizes(self.number, FragmentField::Dimension(number))?;
-                    let values = TileBytes::new(sizes.get(tile)?.unwrap_or(0), of_values);
-                    values.and(TileBytes::new(cells.saturating_mul(8), of_file))
+                    let values = DecodedBytes::new(sizes.get(tile)?.unwrap_or(0), of_values);
+                    values.and(DecodedBytes::new(cells.saturating_mul(8), of_file))
                 }
-                false => TileBytes::new(cells.saturating_mul(dimension.datatype.size() as u64), of_file),
+                false => DecodedBytes::new(cells.saturating_mul(dimension.datatype.size() as u64), of_file),
             });
         }
         Ok(bytes)
