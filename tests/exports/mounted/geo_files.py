@@ -11,6 +11,7 @@ import urllib.request
 
 import numpy as np
 import tiledb
+from tiledb.sparse_array import _setitem_impl_sparse
 
 FEATURES = 200_000
 REGION = (10.0, 20.0, 14.0, 26.0)
@@ -18,10 +19,11 @@ SPACE = json.dumps([{"name": "x", "unit": None}, {"name": "y", "unit": None}])
 random = np.random.default_rng(51)
 
 
-def create(name, dims, attrs, metadata, cells, **options):
+def create(name, dims, attrs, metadata, cells, valid=None, **options):
+    """Writes a sparse array with these cells; `valid` has the validity of nullable attributes."""
     tiledb.Array.create(name, tiledb.ArraySchema(tiledb.Domain(*dims), attrs, sparse=True, capacity=10_000, **options))
     with tiledb.open(name, "w") as array:
-        array[tuple(cells.pop(dim.name) for dim in dims)] = cells
+        _setitem_impl_sparse(array, tuple(cells.pop(dim.name) for dim in dims), cells, valid or {})
         for key, value in metadata.items():
             array.meta[key] = value
 
@@ -79,6 +81,7 @@ def make():
     attrs = [tiledb.Attr("soma_geometry", dtype="wkb", var=True), tiledb.Attr("FID", dtype="i8")]
     create("shapes", dims, attrs, {"soma_object_type": "SOMAGeometryDataFrame", "soma_coordinate_space": SPACE}, cells)
     make_own_names()
+    print("layer foreign damaged points cloud shapes own_points own_features own_nulls")
 
 
 # Columns that are called as what files of features have themselves.
@@ -102,13 +105,12 @@ def make_own_names():
     create("own_points", dims, attrs, of_gdal, dict(cells), allows_duplicates=True)
     shapes = [shapely.box(x - 1, y - 1, x + 1, y + 1) for x, y in places.T]
     shapes[1::6] = [shapely.Point(), shapely.Polygon(), shapely.GeometryCollection(), shapely.MultiPolygon(), shapely.LineString()] * 2
-    cells["wkb_geometry"] = of_bytes(shapely.to_wkb(shape) for shape in shapes)
+    cells["wkb_geometry"] = of_bytes([shapely.to_wkb(shape) for shape in shapes])
     attrs.append(tiledb.Attr("wkb_geometry", dtype="blob", var=True))
-    create("own_features", dims, attrs, {**of_gdal, "GEOMETRY_ATTRIBUTE_NAME": "wkb_geometry", "GeometryType": "Unknown"}, cells, allows_duplicates=True)
-    missing = of_bytes(None if row % 5 == 2 else np.frombuffer(shapely.to_wkb(shape), "u1") for row, shape in enumerate(shapes))
-    attrs[-1] = tiledb.Attr("wkb_geometry", dtype="wkb", var=True, nullable=True)
-    create("own_nulls", dims, attrs, of_gdal, {**cells, "wkb_geometry": missing}, allows_duplicates=True)
-    print("layer foreign damaged points cloud shapes own_points own_features own_nulls")
+    create("own_features", dims, attrs, {**of_gdal, "GEOMETRY_ATTRIBUTE_NAME": "wkb_geometry", "GeometryType": "Unknown"}, dict(cells), allows_duplicates=True)
+    attrs[-1] = tiledb.Attr("wkb_geometry", dtype="blob", var=True, nullable=True)
+    valid = {"wkb_geometry": (np.arange(count) % 5 != 2).astype("u1")}
+    create("own_nulls", dims, attrs, of_gdal, dict(cells), valid, allows_duplicates=True)
 
 
 def stored(name):
