@@ -206,7 +206,18 @@ impl PythonArray {
         columns: Option<Vec<String>>,
         by_row: bool,
     ) -> PyResult<Rows> {
-        Rows::new(py, RowQuery { array: self.0.clone(), selection, columns, by_row, most: MAX_PART_ROWS, parts: None })
+        Rows::new(
+            py,
+            RowQuery {
+                array: self.0.clone(),
+                selection,
+                columns,
+                by_row,
+                within: Vec::new(),
+                most: MAX_PART_ROWS,
+                parts: None,
+            },
+        )
     }
 
     /// Returns the lowest and the highest position along each axis of the cells that were written, counted from the

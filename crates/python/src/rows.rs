@@ -19,7 +19,7 @@ use tilefs_reader::array::{FieldId, ValueBounds};
 use tilefs_threads as threads;
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
-use tilefs_tree::views::arrow_parts::ArrowParts;
+use tilefs_tree::views::arrow_parts::{ArrowParts, ChosenParts};
 
 use crate::array_per_process::ArrayPerProcess;
 use crate::arrow_file::{ArrowFile, of_arrow};
@@ -35,6 +35,8 @@ pub struct RowQuery {
     pub columns: Option<Vec<String>>,
     /// Whether rows are sorted by coordinates instead of in the array's order.
     pub by_row: bool,
+    /// Parts of the rows, of which these are parts, and so on: only their rows are read.
+    pub within: Vec<ChosenParts>,
     /// The most rows of a part, unless one tile has more.
     pub most: u64,
     /// The parts that are read, by their numbers in ascending order; `None` for all.
@@ -44,7 +46,7 @@ pub struct RowQuery {
 impl RowQuery {
     fn parts(&self) -> Result<ArrowParts> {
         let array = self.array.here()?.array.clone();
-        ArrowParts::new(array, self.selection.as_deref(), self.columns.clone(), self.by_row, self.most)
+        ArrowParts::new(array, self.selection.as_deref(), self.columns.clone(), self.by_row, &self.within, self.most)
     }
 }
 
@@ -64,12 +66,12 @@ impl Rows {
 impl Rows {
     /// Returns the number of rows. This may have to read coordinates.
     fn count(&self, py: Python<'_>) -> PyResult<u64> {
-        call::run(py, || self.0.parts()?.rows())
+        call::run(py, || self.0.parts()?.rows(self.0.parts.as_deref()))
     }
 
     /// Returns the most rows that there can be, without reading cells, and whether this number is exact.
     fn known_count(&self, py: Python<'_>) -> PyResult<(u64, bool)> {
-        let known = call::run(py, || self.0.parts()?.known_rows())?;
+        let known = call::run(py, || self.0.parts()?.known_rows(self.0.parts.as_deref()))?;
         Ok((known.most(), known.exact().is_some()))
     }
 
@@ -134,9 +136,13 @@ impl Rows {
 type BoundsAsBytes<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 impl Rows {
-    /// Returns the query with parts of at most `most` rows.
+    /// Returns the query with parts of at most `most` rows, of which `parts` are read.
     fn divided(&self, most: u64, parts: Option<Vec<usize>>) -> RowQuery {
-        RowQuery { most: most.max(1), parts, ..self.0.clone() }
+        let mut query = RowQuery { most: most.max(1), parts, ..self.0.clone() };
+        if let Some(chosen) = &self.0.parts {
+            query.within.push((self.0.most, chosen.clone()));
+        }
+        query
     }
 }
 

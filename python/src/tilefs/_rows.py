@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence, Tuple
 
 from . import _dask, _display
@@ -34,16 +35,18 @@ class Rows:
         selection: Optional[str],
         columns: Optional[List[str]],
         order: str,
-        parts: Optional[Tuple[int, List[int]]] = None,
+        parts: Tuple[Tuple[int, List[int]], ...] = (),
     ) -> None:
         self._array = array
         self._selection = selection
         self._columns = columns
         self._order = order
-        # The most rows of a part, and the parts that are read.
+        # The most rows of a part, and the parts that are read; then those of these rows, and so on.
         self._parts = parts
         rows: "_tilefs.Rows" = array._opened.rows(selection, columns, order == "row")
-        self._rows = rows if parts is None else rows.some_parts(*parts)
+        for most, chosen in parts:
+            rows = rows.some_parts(most, chosen)
+        self._rows = rows
 
     def __reduce__(self) -> Tuple[Any, Tuple[Any, ...]]:
         return Rows, (self._array, self._selection, self._columns, self._order, self._parts)
@@ -84,7 +87,8 @@ class Rows:
     def to_dask_dataframe(self, condition: Optional[str] = None, *, rows_of_partition: int = _dask.ROWS) -> Any:
         """Returns the rows as a DataFrame of dask. Its workers open the array by its address and options; a key in memory
         is not passed on. If rows are ordered by the only dimension, it is the index, and divisions are known. Columns that
-        are not used are not read.
+        are not used are not read. All have the types of :attr:`Array.df`, in each partition and without rows: integers
+        that can be null are exact, and lists, bytes and days stay what they are.
 
         >>> frame = tilefs.open("cells.tdb").read(columns=["id", "score"]).to_dask_dataframe("score > 30")
         >>> print(frame.npartitions, frame.known_divisions, len(frame))
@@ -105,10 +109,15 @@ class Rows:
         return len(self._rows.part_starts(_dask.ROWS))
 
     def part(self, number: int) -> "Rows":
-        """Returns the rows of one of the :attr:`parts`."""
-        if not 0 <= number < self.parts:
-            raise IndexError(f"there are {self.parts} parts, and none has the number {number}")
-        return self._of_parts(_dask.ROWS, [number])
+        """Returns the rows of one of the :attr:`parts`, which have a length and parts of their own."""
+        count = self.parts
+        try:
+            chosen = range(count)[operator.index(number)] if number >= 0 else None
+        except IndexError:
+            chosen = None
+        if chosen is None:
+            raise IndexError(f"there are {count} parts, and none has the number {number}")
+        return self._of_parts(_dask.ROWS, [chosen])
 
     def to_ray_dataset(self) -> Any:
         """Returns the rows as a dataset of Ray, with a task for each of the :attr:`parts`. This needs Ray."""
@@ -124,7 +133,7 @@ class Rows:
 
     def _of_parts(self, most: int, parts: Sequence[int]) -> "Rows":
         """Returns the rows of some of the parts of at most ``most`` rows, by their numbers."""
-        return Rows(self._array, self._selection, self._columns, self._order, (most, list(parts)))
+        return Rows(self._array, self._selection, self._columns, self._order, (*self._parts, (most, list(parts))))
 
     def __repr__(self) -> str:
         return _display.rows_text(self)
