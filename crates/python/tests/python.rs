@@ -75,6 +75,16 @@ fn arrays_are_read_in_python() {
 }
 
 #[test]
+fn every_exit_gives_the_cells() {
+    run_pytest(&["tests/test_exits.py"]);
+}
+
+#[test]
+fn metadata_and_settings_are_those_of_tiledb_py() {
+    run_pytest(&["tests/test_metadata.py", "tests/test_settings.py"]);
+}
+
+#[test]
 fn mistakes_are_explained() {
     run_pytest(&["tests/test_mistakes.py"]);
 }

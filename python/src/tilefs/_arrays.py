@@ -15,6 +15,7 @@ from ._schema import Dimension, Enumeration, Schema, dimension
 
 if TYPE_CHECKING:
     import anndata
+    import numpy
 
 T = TypeVar("T")
 
@@ -326,10 +327,20 @@ class Array(_Opened):
     def __getitem__(self, key: Any) -> Any:
         """Returns an attribute by its name, or cells by their coordinates, as TileDB-Py does: ``array[10:12, 3]``. The
         cells are a dictionary of NumPy arrays by attribute (and dimension, if the array is sparse), or the values if a
-        dense array has one attribute without a name. Slices end before their last coordinate if it is an integer."""
+        dense array has one attribute without a name. Slices end before their last coordinate if it is an integer. Unlike
+        in TileDB-Py, a negative number is a coordinate where the domain has negative ones: of ``(-5, 4)``, ``array[-5]``
+        is the first cell. Elsewhere it counts from the end."""
         if not isinstance(key, str):
             return _queries.Query(self, has_labels=True)[key]
         return self._attribute(key)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
+        if self.is_sparse:
+            raise TypeError(f"{self.uri} is sparse, and NumPy has no array of that: array[:] has its rows by column")
+        if self.nattr != 1:
+            names = ", ".join(self.attributes)
+            raise TypeError(f"{self.uri} has {self.nattr} attributes, of which numpy.asarray(array[name]) reads one: {names}")
+        return next(iter(self.attributes.values())).__array__(dtype, copy)
 
     def _attribute(self, name: str) -> "Attribute":
         try:

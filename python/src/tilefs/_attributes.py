@@ -65,10 +65,35 @@ class Attribute:
 
     @property
     def dtype(self) -> "numpy.dtype[Any]":
-        """The type of the arrays that indexing returns; ``object`` for cells of variable size."""
+        """The type of a cell, as in TileDB-Py: that of arrays which indexing returns, unless a cell has several numbers that
+        are no complex number. These have a structured type, and an axis of their own in ``array["name"][...]``. It is
+        ``object`` for cells of variable size."""
         import numpy
 
+        if not self._cell_shape:
+            return self._value_dtype
+        return numpy.dtype([(f"f{number}", self._value_dtype) for number in range(self._cell_shape[0])])
+
+    @property
+    def _value_dtype(self) -> "numpy.dtype[Any]":
+        """The type of the arrays that indexing returns."""
+        import numpy
+
+        if self._is_complex:
+            return numpy.dtype(f"c{2 * self._number_type.itemsize}")
         return numpy.dtype(object if self._cell_type is None else self._cell_type)
+
+    @property
+    def _number_type(self) -> "numpy.dtype[Any]":
+        """The type of one of the values of a cell."""
+        import numpy
+
+        return numpy.dtype(self._value_type)
+
+    @property
+    def _is_complex(self) -> bool:
+        """Whether a cell is a complex number: two numbers of floating point."""
+        return self.values_per_cell == 2 and self._number_type.kind == "f"
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -111,13 +136,28 @@ class Attribute:
             if encoding is not None:
                 return stored.decode(encoding, "replace")
             return stored if self.datatype in _BYTES else numpy.frombuffer(stored, self._value_type)
-        if self._cell_shape:
-            return numpy.frombuffer(stored, self._cell_type)
-        return numpy.frombuffer(stored, self._cell_type)[0]
+        # As in TileDB-Py, that of several numbers is in an array.
+        found = numpy.frombuffer(stored, self.dtype)
+        return found if self._has_several else found[0]
+
+    @property
+    def _fill_values(self) -> Any:
+        """The fill value as indexing returns it, which has an axis for several numbers."""
+        return self.fill.view(self._value_dtype) if self._cell_shape else self.fill
 
     @property
     def _fill_is_valid(self) -> bool:
         return bool(self._array.schema._field("attributes", self._number).get("fill_is_valid", True))
+
+    @property
+    def _has_text(self) -> bool:
+        """Whether a cell is a text of variable size."""
+        return self.values_per_cell is None and self.datatype in _ENCODINGS
+
+    @property
+    def _has_several(self) -> bool:
+        """Whether a cell has several numbers, such as those of a complex one."""
+        return self._is_complex or self._cell_shape != ()
 
     @property
     def _has_numbers(self) -> bool:
@@ -126,10 +166,10 @@ class Attribute:
 
     @property
     def _cell_shape(self) -> Tuple[int, ...]:
-        # A cell of several bytes or characters is one value in NumPy.
-        if self.values_per_cell is None or self.values_per_cell == 1 or self._cell_type != self._value_type:
+        # A cell of several bytes or characters is one value in NumPy, and so is a complex number.
+        if self.values_per_cell in (None, 1) or self._cell_type != self._value_type or self._is_complex:
             return ()
-        return (self.values_per_cell,)
+        return (self.values_per_cell or 1,)
 
     @property
     def ndim(self) -> int:
@@ -158,6 +198,8 @@ class Attribute:
             result = self._read_variable(opened, axes)
         else:
             result = opened.read(self._number, axes)
+            if self._is_complex:
+                result = result.view(self._value_dtype)[..., 0]
         if self.nullable:
             import numpy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
-from . import _conditions, _parts
+from . import _conditions, _frames, _parts
 from ._errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ def array_of(attribute: "Attribute", chunks: Any) -> Any:
     array = attribute._array
     tiles = _tiles(array) + tuple((length,) for length in attribute._cell_shape)
     # Of objects, nobody knows how large they are: those of text are about this long.
-    dtype = numpy.dtype("S32") if attribute.dtype == object else attribute.dtype
+    dtype = numpy.dtype("S32") if attribute.dtype == object else attribute._value_dtype
     if chunks == "tiles":
         chunks = tiles
     chunks = dask.array.core.normalize_chunks(chunks, attribute.shape, dtype=dtype, previous_chunks=tiles)
-    empty = numpy.empty((0,) * attribute.ndim, dtype=attribute.dtype)
+    empty = numpy.empty((0,) * attribute.ndim, dtype=attribute._value_dtype)
     return dask.array.from_array(
-        attribute,
+        _Values(attribute),
         chunks=chunks,
         name=f"tilefs-{tokenize(array.uri, array.timestamp_range, attribute.name, chunks)}",
         lock=False,
@@ -41,6 +41,20 @@ def array_of(attribute: "Attribute", chunks: Any) -> Any:
         fancy=False,
         meta=numpy.ma.masked_array(empty) if attribute.nullable and attribute.dtype != object else empty,
     )
+
+
+class _Values:
+    """The values of an attribute with the type that they have, where cells of several numbers have an axis for these."""
+
+    def __init__(self, attribute: "Attribute") -> None:
+        self._attribute = attribute
+        self.shape, self.ndim, self.dtype = attribute.shape, attribute.ndim, attribute._value_dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._attribute[key]
+
+    def __reduce__(self) -> Any:
+        return _Values, (self._attribute,)
 
 
 def _tiles(array: "Array") -> Tuple[Tuple[int, ...], ...]:
@@ -57,6 +71,7 @@ def _tiles(array: "Array") -> Tuple[Tuple[int, ...], ...]:
 
 def frame_of(rows: "Rows", condition: Optional[str], rows_of_partition: int) -> Any:
     """Returns rows as a DataFrame of dask; :meth:`Rows.to_dask_dataframe` documents the parameters."""
+    import dask.config
     import dask.dataframe
 
     if rows_of_partition < 1:
@@ -71,7 +86,11 @@ def frame_of(rows: "Rows", condition: Optional[str], rows_of_partition: int) -> 
     index, divisions = _divisions(rows, rows_of_partition, numbers)
     names = list(rows._columns or [*(one.name for one in array.dimensions), *array.attributes])
     read = _Partition(rows, condition, rows_of_partition, index, [name for name in names if name != index])
-    return dask.dataframe.from_map(read, numbers, meta=read.nothing(), divisions=divisions, enforce_metadata=False)
+    # Otherwise dask makes a text of each object: of lists, bytes and dates, too.
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dask.dataframe.from_map(
+            read, numbers, meta=read.nothing(), divisions=divisions, label="tilefs-rows", enforce_metadata=True
+        )
 
 
 def _divisions(rows: "Rows", most: int, numbers: Sequence[int]) -> Tuple[Optional[str], Optional[Tuple[Any, ...]]]:
@@ -117,7 +136,10 @@ class _Partition:
         read = list(dict.fromkeys([*names, *tested])) or [array.dimensions[0].name]
         stored = array._columns_of_tables()
         rows = self._rows._with_columns([stored[name] for name in read])._of_parts(self._most, parts)
-        frame = query._kept(rows, read, len(names) or 1).replace_schema_metadata(None).to_pandas()
+        shown = read[: len(names) or 1]
+        table = _frames.with_booleans(array, shown, query._kept(rows, read, len(shown)))
+        table = table.select(range(len(shown))).rename_columns(shown)
+        frame = _frames.typed(_frames.frame(array, table), array.metadata)
         return frame.set_index(index[0]) if index else frame[list(columns)]
 
     def __dask_tokenize__(self) -> Any:

@@ -261,7 +261,7 @@ def _axes(array: "Array") -> str:
 
 
 def _type(attribute: "Attribute") -> str:
-    kind = attribute.datatype if attribute.values_per_cell is None or attribute.dtype.kind == "V" else str(attribute.dtype)
+    kind = attribute.datatype if attribute.values_per_cell is None or attribute._value_dtype.kind == "V" else str(attribute._value_dtype)
     count = "" if not attribute._cell_shape else f" × {attribute._cell_shape[0]}"
     labels = "" if attribute.enumeration is None else f", labels {attribute.enumeration!r}"
     return f"{kind}{count}{' or null' if attribute.nullable else ''}{labels}"
@@ -320,7 +320,7 @@ def _decoded_per_cell(attributes: "Iterable[Attribute]") -> Tuple[int, bool]:
         if one.values_per_cell is None:
             is_whole = False
         else:
-            size += one.dtype.itemsize * math.prod(one._cell_shape)
+            size += one._value_dtype.itemsize * math.prod(one._cell_shape)
     return size, is_whole
 
 
@@ -455,7 +455,7 @@ def _width(array: "Array", name: str) -> int:
     if attribute is None:
         # In tables, the attribute without a name has one.
         attribute = array.attributes[""]
-    return _USUAL_TEXT if attribute.values_per_cell is None else attribute.dtype.itemsize * math.prod(attribute._cell_shape)
+    return _USUAL_TEXT if attribute.values_per_cell is None else attribute._value_dtype.itemsize * math.prod(attribute._cell_shape)
 
 
 def _or_reason(work: Callable[[], Any]) -> Any:

@@ -168,7 +168,7 @@ def picture(attribute: "Attribute") -> Optional[Picture]:
     import numpy
 
     array = attribute._array
-    written = None if array.is_sparse or attribute.dtype.kind not in "biuf" else array.nonempty
+    written = None if array.is_sparse or attribute._value_dtype.kind not in "biuf" else array.nonempty
     if written is None:
         return None
     channels = _channels(attribute)
@@ -198,7 +198,7 @@ def picture(attribute: "Attribute") -> Optional[Picture]:
 def _channels(attribute: "Attribute") -> Optional[int]:
     """Returns the axis of red, green and blue, and perhaps opacity, if there is one."""
     array = attribute._array
-    if attribute.dtype.str != "|u1":
+    if attribute._value_dtype.str != "|u1":
         return None
     if attribute._cell_shape:
         return array.ndim if attribute._cell_shape[0] in (3, 4) else None
@@ -209,7 +209,7 @@ def _window(attribute: "Attribute", written: Sequence[slice], axes: Sequence[int
     """Returns the written cells, or the middle of them if their tiles are too large together. Of axes that the picture
     does not have, it is the first position."""
     array = attribute._array
-    cell = attribute.dtype.itemsize * math.prod(attribute._cell_shape)
+    cell = attribute._value_dtype.itemsize * math.prod(attribute._cell_shape)
     chosen, cost = [], cell
     for axis, one in enumerate(written):
         if axis not in axes and axis != channels:
@@ -242,7 +242,7 @@ def _in_colours(attribute: "Attribute", values: Any) -> Tuple[bytes, Optional[Tu
     import numpy
 
     shown = numpy.ma.getdata(values).astype("f8")
-    is_missing = numpy.ma.getmaskarray(values) | ~numpy.isfinite(shown) | (numpy.ma.getdata(values) == attribute.fill)
+    is_missing = numpy.ma.getmaskarray(values) | ~numpy.isfinite(shown) | (numpy.ma.getdata(values) == attribute._fill_values)
     present = shown[~is_missing]
     if not present.size:
         return _png(numpy.zeros((*shown.shape, 4), dtype="u1")), None

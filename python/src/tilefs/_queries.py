@@ -5,10 +5,9 @@ Cells of a dense array are boxes by attribute; those of a sparse one are rows, b
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _conditions, _parts, _subscripts
+from . import _conditions, _frames, _parts, _subscripts
 from ._conditions import Field
 from ._errors import UsageError, of_streams
 from ._subscripts import Range
@@ -52,6 +51,8 @@ class Query:
         has_labels: bool = False,
     ) -> None:
         self._array = array
+        attrs = [attrs] if isinstance(attrs, str) else attrs
+        dims = [dims] if isinstance(dims, str) else dims
         #: The condition, as it was given.
         self.cond = cond
         #: ``"C"``, ``"F"``, ``"G"`` or ``"U"``.
@@ -124,7 +125,7 @@ class Query:
         for name, values in cells.items():
             attribute = attributes.get(name)
             if attribute is not None and has_labels:
-                values = _labelled(self._array, attribute, values)
+                values = _frames.labelled(self._array, attribute, values)
             shown[name] = values if attribute is None else _as_in_tiledb_py(attribute, values)
         return shown
 
@@ -182,7 +183,9 @@ class Query:
         array = self._array
         ranges = self._pushed_down(ranges)
         wanted = [*self._dimensions, *self._attributes]
-        order = [one.name for one in array.dimensions] if self.order == "F" else []
+        # Fragments that may have the same cells are merged. Others are one after the other, in no order of the array.
+        is_sorted = self.order == "F" or self.order == "G" and array.schema.allows_duplicates and array.schema.cell_order != "hilbert"
+        order = [one.name for one in array.dimensions] if is_sorted else []
         tested = sorted(_conditions.fields_of(self._condition)) if self._condition else []
         read = list(dict.fromkeys([*wanted, *order, *tested]))
         if not read:
@@ -191,14 +194,17 @@ class Query:
         stored = array._columns_of_tables()
         names = [stored[name] for name in read]
         if any(not one for one in ranges):
-            table = _no_rows(array, read, pyarrow.schema(array.read(columns=names)))
+            table = _frames.no_rows(array, read, pyarrow.schema(array.read(columns=names)))
         else:
             by_row = "row" if self.order == "C" else "array"
             rows = array.read(rows=_selection(array, ranges), columns=names, order=by_row)
             table = self._kept(self._possible(rows), read, len(wanted) if not order else len(read))
-        if order:
+        if order and self.order == "F":
             table = table.sort_by([(stored[name], "ascending") for name in reversed(order)])
-        return table.select(range(len(wanted)))
+        elif order:
+            columns = [_coordinates(table.column(stored[name]), array.dim(name)) for name in order]
+            table = table.take(_order_of_rows(array, columns))
+        return _frames.with_booleans(array, wanted, table.select(range(len(wanted))))
 
     def _possible(self, rows: "Rows") -> "Rows":
         """Returns rows without the parts that the condition rules out by the bounds of their tiles."""
@@ -213,7 +219,7 @@ class Query:
 
         if self._condition is None:
             table = rows.to_arrow()
-            return table if table.num_rows else _no_rows(self._array, names, table.schema)
+            return table if table.num_rows else _frames.no_rows(self._array, names, table.schema)
         reader = pyarrow.RecordBatchReader.from_stream(rows)
         kept = []
         tested = _conditions.fields_of(self._condition)
@@ -223,7 +229,7 @@ class Query:
             if holds.any():
                 kept.append(batch.select(range(count)).filter(pyarrow.array(holds)))
         schema = pyarrow.schema([reader.schema.field(number) for number in range(count)], reader.schema.metadata)
-        return pyarrow.Table.from_batches(kept, schema) if kept else _no_rows(self._array, names[:count], schema)
+        return pyarrow.Table.from_batches(kept, schema) if kept else _frames.no_rows(self._array, names[:count], schema)
 
     def _tested(self, name: str, column: Any) -> Any:
         """Returns a column in the form that conditions evaluate: text stays in Arrow."""
@@ -233,7 +239,7 @@ class Query:
             return column if dimension.dtype == object else _numbers(column, dimension.dtype, False)
         if attribute.enumeration is not None:
             return _numbers(column.indices, attribute.dtype, True)
-        return column if attribute.dtype.kind in "OSUV" else _numbers(column, attribute.dtype, attribute.nullable)
+        return column if attribute._value_dtype.kind in "OSUV" else _numbers(column, attribute._value_dtype, attribute.nullable)
 
     def _pushed_down(self, ranges: Sequence[Sequence[Range]]) -> List[List[Range]]:
         """Returns ranges without coordinates that the condition rules out. It is tested for each row that is left."""
@@ -259,22 +265,6 @@ class Query:
                 allowed = _subscripts.narrowed([domain], low, high)
                 found[number] = [part for ends in allowed for part in _subscripts.narrowed(given, *ends)]
         return found
-
-
-def _no_rows(array: "Array", names: Sequence[str], schema: "pyarrow.Schema") -> "pyarrow.Table":
-    """Returns a table of these columns without rows, whose dictionaries have the labels of enumerations."""
-    import pyarrow
-
-    columns = []
-    for name, field in zip(names, schema):
-        column = pyarrow.array([], type=field.type)
-        attribute = array.attributes.get(name)
-        if pyarrow.types.is_dictionary(field.type) and attribute is not None and attribute.enumeration is not None:
-            labels = array.enum(attribute.enumeration).values().tolist()
-            codes = pyarrow.array([], type=field.type.index_type)
-            column = pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(labels, type=field.type.value_type), ordered=field.type.ordered)
-        columns.append(column)
-    return pyarrow.Table.from_arrays(columns, schema=schema)
 
 
 def _batches(reader: Any) -> Iterator[Any]:
@@ -350,7 +340,7 @@ class Frames:
         table = self._table(key)
         if query._is_arrow:
             return table
-        return _indexed(_frame(query._array, table), query._array.metadata, query._index)
+        return _frames.indexed(_frames.frame(query._array, table), query._array.metadata, query._index)
 
     def _table(self, key: Any) -> "pyarrow.Table":
         import pyarrow
@@ -364,7 +354,11 @@ class Frames:
         cells = _nothing(query) if is_empty else query._boxes(ranges)
         cells = {name: cells[name] for name in query._names()}
         order = "F" if query.order == "F" else "C"
-        columns = [_arrow(array, name, values.reshape((-1,), order=order) if values.ndim else values) for name, values in cells.items()]
+        columns = []
+        for name, values in cells.items():
+            # Cells of several numbers have an axis for these.
+            further = array.attributes[name]._cell_shape if name in array.attributes else ()
+            columns.append(_frames.column(array, name, values.reshape((-1, *further), order=order)))
         return pyarrow.table(columns, names=list(cells))
 
     def __repr__(self) -> str:
@@ -385,7 +379,7 @@ class _Fields(Mapping[str, Field]):
             if dimension is None:
                 raise KeyError(name)
             return Field(name, True, dimension.dtype)
-        if attribute.dtype.kind not in "OSUV" and attribute.values_per_cell != 1 or attribute._has_numbers:
+        if attribute._has_several or attribute._has_numbers:
             raise UsageError(f"a condition compares single values, and cells of {name} have several")
         labels = array.enum(attribute.enumeration) if attribute.enumeration is not None else None
         return Field(
@@ -456,6 +450,13 @@ def _global_order(array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]]
         along = [-1 if axis == number else 1 for axis in range(len(shape))]
         tiles.append(numpy.broadcast_to((positions // extent).reshape(along), shape).ravel())
         cells.append(numpy.broadcast_to(positions.reshape(along), shape).ravel())
+    return _by_tile(array, tiles, cells)
+
+
+def _by_tile(array: "Array", tiles: List[Any], cells: List[Any]) -> "numpy.ndarray[Any, Any]":
+    """Returns the order of cells by the numbers of their tiles, and by their coordinates, along each dimension."""
+    import numpy
+
     schema = array.schema
     keys = [
         *(tiles if schema.tile_order == "row-major" else tiles[::-1]),
@@ -465,11 +466,24 @@ def _global_order(array: "Array", axes: Sequence[Sequence[Tuple[int, int, int]]]
     return order
 
 
+def _order_of_rows(array: "Array", columns: Sequence[Any]) -> "numpy.ndarray[Any, Any]":
+    """Returns rows with these coordinates in the array's own order: tile by tile. The same cells stay as they are."""
+    import numpy
+
+    tiles, cells = [], []
+    for dimension, values in zip(array.dimensions, columns):
+        # Texts have no tiles, and as numbers they compare faster.
+        along = numpy.unique(values, return_inverse=True)[1] if dimension.dtype == object else values
+        cells.append(along)
+        tiles.append(dimension._tiles_of(along))
+    return _by_tile(array, tiles, cells)
+
+
 def _filled(attribute: "Attribute", values: Any, kept: "numpy.ndarray[Any, Any]") -> Any:
     """Returns values with the fill value where a cell is not kept."""
     import numpy
 
-    fill = attribute.fill
+    fill = attribute._fill_values
     is_null = attribute.nullable and not attribute._fill_is_valid
     if values.dtype == object:
         values[~kept] = None if is_null else fill
@@ -481,25 +495,6 @@ def _filled(attribute: "Attribute", values: Any, kept: "numpy.ndarray[Any, Any]"
         return numpy.ma.MaskedArray(data, mask=mask)
     values[~kept] = fill
     return values
-
-
-def _labelled(array: "Array", attribute: "Attribute", values: Any) -> Any:
-    """Returns labels in place of the codes of an enumeration, and ``None`` for a code without a label, such as the fill
-    value."""
-    import numpy
-
-    if attribute.enumeration is None:
-        return values
-    labels = array.enum(attribute.enumeration).values()
-    codes = numpy.ma.getdata(values)
-    nulls = numpy.ma.getmaskarray(values)
-    has_label = (codes >= 0) & (codes.astype("u8") < len(labels)) & ~nulls
-    if (has_label | nulls).all():
-        labelled = labels[numpy.where(has_label, codes, 0)] if len(labels) else numpy.empty(codes.shape, dtype=labels.dtype)
-    else:
-        labelled = numpy.full(codes.shape, None, dtype=object)
-        labelled[has_label] = labels[codes[has_label]]
-    return numpy.ma.MaskedArray(labelled, mask=nulls) if attribute.nullable else labelled
 
 
 def _selection(array: "Array", ranges: Sequence[Sequence[Range]]) -> Optional[Dict[str, Any]]:
@@ -559,11 +554,8 @@ def _column(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":
         # Each batch has the same dictionary.
         codes = pyarrow.chunked_array([one.indices for one in column.chunks], column.type.index_type)
         return _numbers(codes, attribute.dtype, attribute.nullable)
-    if attribute._cell_shape:
-        nulls = column.is_null().to_numpy()
-        values = numpy.concatenate([one.values.to_numpy(zero_copy_only=False) for one in column.chunks] or [numpy.empty(0)])
-        values = values.astype(attribute.dtype, copy=False).reshape((len(column), *attribute._cell_shape))
-        return numpy.ma.MaskedArray(values, mask=numpy.broadcast_to(nulls[:, None], values.shape)) if attribute.nullable else values
+    if attribute._has_several:
+        return _several(column, attribute)
     if attribute.dtype == object:
         cells = numpy.empty(len(column), dtype=object)
         if attribute._has_numbers:
@@ -575,18 +567,33 @@ def _column(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":
     return _numbers(column, attribute.dtype, attribute.nullable)
 
 
+def _several(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":
+    """Returns a column of cells of several numbers: complex numbers, or an array with an axis for the numbers."""
+    import numpy
+
+    shape = (len(column), attribute.values_per_cell or 1)
+    nulls = numpy.asarray(column.is_null().to_numpy(), dtype=bool)
+    values = numpy.zeros(shape, attribute._number_type)
+    # Of null cells, the values are whatever is stored.
+    parts = [one.flatten().to_numpy(zero_copy_only=False) for one in column.chunks]
+    if parts:
+        values[~nulls] = numpy.concatenate(parts).astype(attribute._number_type, copy=False).reshape((-1, shape[1]))
+    if attribute._is_complex:
+        values = values.view(attribute.dtype)[:, 0]
+    else:
+        nulls = numpy.broadcast_to(nulls[:, None], shape)
+    return numpy.ma.MaskedArray(values, mask=nulls) if attribute.nullable else values
+
+
 def _as_in_tiledb_py(attribute: "Attribute", values: Any) -> Any:
     """Returns values as TileDB-Py has them: ASCII as ``bytes``, text that can be null as a masked array, and cells of
-    several numbers as complex or structured ones."""
+    several numbers as structured ones."""
     import numpy
 
     if attribute.enumeration is not None:
         return values
     if attribute._cell_shape:
-        (count,) = attribute._cell_shape
-        base = values.dtype
-        kind = f"c{2 * base.itemsize}" if base.kind == "f" and count == 2 else [("", base)] * count
-        whole = numpy.ascontiguousarray(numpy.ma.getdata(values)).view(numpy.dtype(kind))[..., 0]
+        whole = numpy.ascontiguousarray(numpy.ma.getdata(values)).view(attribute.dtype)[..., 0]
         nulls = numpy.ma.getmaskarray(values)[..., 0]
         return numpy.ma.MaskedArray(whole, mask=nulls) if attribute.nullable else whole
     if values.dtype != object:
@@ -618,81 +625,12 @@ def _nothing(query: Query) -> _Cells:
     """Returns no cells, with the right types."""
     import numpy
 
-    array = query._array
-    types = {**{one.name: one.dtype for one in array.dimensions}, **{name: one.dtype for name, one in array.attributes.items()}}
-    return {name: numpy.empty(0, dtype=types[name]) for name in query._names()}
-
-
-def _arrow(array: "Array", name: str, values: Any) -> "pyarrow.Array":
-    """Returns cells of a dense array as a column of Arrow."""
-    import numpy
-    import pyarrow
-
-    attribute = array.attributes.get(name)
-    nulls = numpy.ma.getmaskarray(values) if isinstance(values, numpy.ma.MaskedArray) else None
-    data = numpy.ma.getdata(values)
-    if attribute is not None and attribute.enumeration is not None:
-        known = array.enum(attribute.enumeration)
-        labels = known.values()
-        has_no_label = (data < 0) | (data.astype("u8") >= len(labels))
-        codes = pyarrow.array(data, mask=has_no_label if nulls is None else has_no_label | nulls)
-        return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(labels), ordered=known.ordered)
-    if data.dtype == object or data.dtype.kind in "SV":
-        return pyarrow.array(data.tolist())
-    if data.dtype.kind == "M" and numpy.datetime_data(data.dtype) not in [(unit, 1) for unit in ("s", "ms", "us", "ns")]:
-        days = data.astype("datetime64[D]")
-        shown = days[~numpy.isnat(days) if nulls is None else ~(numpy.isnat(days) | nulls)].astype("int64")
-        ends = numpy.iinfo("int32")
-        # Days of Arrow have 32 bits, in which pyarrow cuts others off.
-        fits = bool((shown >= ends.min).all() and (shown <= ends.max).all())
-        data = days if fits and numpy.datetime_data(data.dtype)[0] in "YMWD" else data.astype("datetime64[s]")
-    return pyarrow.array(data, mask=nulls)
-
-
-def _dates(column: "pyarrow.ChunkedArray") -> "pandas.Series":
-    """Returns days as dates of Python, as TileDB-Py does, or as ``datetime64`` if some are beyond Python's years."""
-    try:
-        return column.to_pandas()
-    except ValueError:
-        return column.to_pandas(date_as_object=False)
-
-
-def _frame(array: "Array", table: "pyarrow.Table") -> "pandas.DataFrame":
-    """Returns a table as a DataFrame. Integers that can be null have pandas' types for these, not floating point."""
-    import pandas
-    import pyarrow
-
-    wide = {
-        getattr(pyarrow, name.lower())(): getattr(pandas, f"{name}Dtype")()
-        for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    }
-    table = table.replace_schema_metadata(None)
-    frame = pandas.DataFrame(index=pandas.RangeIndex(table.num_rows))
-    columns = {}
-    for name, column in zip(table.column_names, table.columns):
+    array, found = query._array, {}
+    for name in query._names():
         attribute = array.attributes.get(name)
-        if attribute is not None and attribute.nullable and column.type in wide:
-            columns[name] = wide[column.type].__from_arrow__(column)
-        elif column.type == pyarrow.date32():
-            columns[name] = _dates(column)
-        else:
-            columns[name] = column.to_pandas()
-    return pandas.DataFrame(columns, index=frame.index)
-
-
-def _indexed(frame: "pandas.DataFrame", metadata: Mapping[str, Any], index: Any) -> "pandas.DataFrame":
-    """Returns a frame with the types and the index that ``tiledb.from_pandas`` noted in the metadata."""
-    noted = {key: json.loads(metadata[key]) for key in ("__pandas_attribute_repr", "__pandas_index_dims") if key in metadata}
-    if "" in noted.get("__pandas_index_dims", {}):
-        frame = frame.rename(columns={"__dim_0": ""})
-    indexes = [name for name in noted.get("__pandas_index_dims", {}) if name in frame]
-    types = {name: kind for one in noted.values() for name, kind in one.items() if name in frame}
-    if types:
-        frame = frame.astype(types)
-    if index is True:
-        if indexes:
-            frame = frame.set_index(indexes)
-            frame.index.names = [None if name == "__tiledb_rows" else name for name in frame.index.names]
-    elif index:
-        frame = frame.set_index(list(index) if not isinstance(index, str) else index)
-    return frame
+        if attribute is None:
+            found[name] = numpy.empty(0, dtype=array.dim(name).dtype)
+            continue
+        values = numpy.empty((0, *attribute._cell_shape), dtype=attribute._value_dtype)
+        found[name] = numpy.ma.MaskedArray(values, mask=False) if attribute.nullable and values.dtype != object else values
+    return found

@@ -48,7 +48,7 @@ class Dimension:
         if extent is None or self.dtype == object:
             return None
         if self.dtype.kind == "M":
-            return numpy.array(extent, dtype="int64").view(self.dtype.str.replace("M", "m"))[()]
+            return numpy.array(extent, dtype="int64").view(self.dtype.str.replace("M", "m", 1))[()]
         return self.dtype.type(extent)
 
     @property
@@ -80,6 +80,19 @@ class Dimension:
         if not self._extent_in_cells or not isinstance(stored[0], int) or not isinstance(low, int):
             return 0
         return (low - stored[0]) % self._extent_in_cells
+
+    def _tiles_of(self, coordinates: Any) -> Any:
+        """Returns the number of the tile of each coordinate, along the dimension."""
+        import numpy
+
+        extent = self._stored["tile_extent"]
+        if extent is None or self.domain is None:
+            return numpy.zeros(len(coordinates), dtype="u8")
+        if self.dtype.kind == "f":
+            return numpy.floor((coordinates - self.domain[0]) / extent)
+        # Modulo 2^64, which is right for all types of integers.
+        low = int(self.domain[0].astype("int64") if self.dtype.kind in "mM" else self.domain[0]) - self._cells_before
+        return (coordinates.astype("int64").astype("u8") - numpy.uint64(low % 2**64)) // numpy.uint64(extent)
 
     @property
     def _extent_in_cells(self) -> Optional[int]:
@@ -235,12 +248,12 @@ class Schema(Dict[str, Any]):
     @property
     def cell_order(self) -> str:
         """The order of cells in a tile: ``"row-major"``, ``"col-major"`` or ``"hilbert"``."""
-        return str(self["cell_order"])
+        return str(self["cell_order"]).replace("column-", "col-")
 
     @property
     def tile_order(self) -> str:
         """The order of tiles: ``"row-major"`` or ``"col-major"``."""
-        return str(self["tile_order"])
+        return str(self["tile_order"]).replace("column-", "col-")
 
     @property
     def coords_filters(self) -> List[Dict[str, Any]]:

@@ -6,6 +6,8 @@ import datetime
 import numbers
 from typing import TYPE_CHECKING, Any, Mapping, Optional
 
+from ._errors import UsageError
+
 if TYPE_CHECKING:
     import numpy
 
@@ -68,6 +70,8 @@ class _Coordinates:
             if isinstance(value, datetime.datetime) and value.tzinfo is not None:
                 value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
             return str(value.isoformat())
+        if self._dtype is not None and self._dtype == object:
+            raise UsageError(f"dimension {self._name} has texts, not {value!r}")
         if self._has_dates:
             raise TypeError(
                 f"the coordinates of {self._name} are dates, not numbers: {value!r} could be a year or a count; "
@@ -92,12 +96,22 @@ class _Coordinates:
 
 def _date_text(date: Any) -> str:
     """Returns the text of a ``datetime64``, whose year has at least four digits, and a sign if it has more."""
-    text = str(date)
+    text = str(_in_days(date))
     sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
     year, dash, rest = text.partition("-")
     if not sign and len(year) > 4:
         sign = "%2B"
     return f"{sign}{year.rjust(4, '0')}{dash}{rest}"
+
+
+def _in_days(date: Any) -> Any:
+    """Returns weeks as days, of which NumPy's text of weeks is made: those further away wrap around there."""
+    if date.dtype.str[1:] != "M8[W]":
+        return date
+    days = date.astype("datetime64[D]")
+    if days.astype(date.dtype) != date:
+        raise UsageError(f"{int(date.astype('int64'))} weeks from 1970 are no date: their days have more than 64 bits")
+    return days
 
 
 def _number(value: Any) -> str:

@@ -107,6 +107,8 @@ def _expanded(key: Any, ndim: int) -> Tuple[Any, ...]:
     keys = key if isinstance(key, tuple) else (key,)
     if sum(1 for one in keys if one is Ellipsis) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
+    if any(one is None for one in keys):
+        raise IndexError("None is no coordinate: a dimension takes a coordinate, a slice or a list of these")
     given = sum(1 for one in keys if one is not Ellipsis)
     if given > ndim:
         raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {given} were indexed")
@@ -139,8 +141,10 @@ def _several(key: Any) -> List[Any]:
 def _closed(dimension: "Dimension", key: Any) -> Range:
     if isinstance(key, tuple) and len(key) == 2:
         key = slice(*key)
-    if not isinstance(key, slice):
-        return key, key
+    key = key if isinstance(key, slice) else slice(key, key)
+    for end in (key.start, key.stop):
+        if dimension.dtype == object and end is not None and not isinstance(end, (str, bytes)):
+            raise UsageError(f"dimension {dimension.name} has texts, not {end!r}")
     if key.step is not None:
         raise IndexError(f"a slice of coordinates has no step: dimension {dimension.name}")
     return key.start, key.stop

@@ -113,7 +113,7 @@ class GroupStore(AbstractDataStore):
         values: Any = ChunkedArray(self._source, f"{self._folder}/{name}", Layout.of(metadata))
         attribute = self._source.attribute(name) if self._is_root else None
         # The domain may be shown in part.
-        if attribute is not None and attribute.shape == values.shape and attribute.dtype == values.dtype:
+        if attribute is not None and attribute.shape == values.shape and attribute._value_dtype == values.dtype:
             values = AttributeArray(values, name)
         dimensions, chunk = metadata["dimension_names"], values.layout.chunk
         encoding = {"chunks": chunk, "preferred_chunks": dict(zip(dimensions, chunk))}

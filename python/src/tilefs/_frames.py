@@ -1,0 +1,220 @@
+"""Cells as columns of Arrow and pandas. Every exit that has these takes them from here, so that all have the same types,
+also without rows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import pyarrow
+
+    from ._arrays import Array
+    from ._attributes import Attribute
+
+# The key of the metadata with the types of columns that `tiledb.from_pandas` wrote, and that of the columns of the index.
+_TYPES, _INDEX = "__pandas_attribute_repr", "__pandas_index_dims"
+
+
+def labelled(array: "Array", attribute: "Attribute", values: Any) -> Any:
+    """Returns labels in place of the codes of an enumeration. A code without a label, such as the fill value, is missing:
+    ``None``, or masked if the attribute is nullable."""
+    import numpy
+
+    if attribute.enumeration is None:
+        return values
+    labels = array.enum(attribute.enumeration).values()
+    codes = numpy.ma.getdata(values)
+    has_label = (codes >= 0) & (codes.astype("u8") < len(labels)) & ~numpy.ma.getmaskarray(values)
+    if attribute.nullable or has_label.all():
+        found = labels[numpy.where(has_label, codes, 0)] if len(labels) else numpy.empty(codes.shape, dtype=labels.dtype)
+        return numpy.ma.MaskedArray(found, mask=~has_label) if attribute.nullable else found
+    found = numpy.full(codes.shape, None, dtype=object)
+    found[has_label] = labels[codes[has_label]]
+    return found
+
+
+def column(array: "Array", name: str, values: Any) -> "pyarrow.Array":
+    """Returns cells of a dense array as a column of Arrow."""
+    import numpy
+    import pyarrow
+
+    attribute = array.attributes.get(name)
+    nulls = numpy.ma.getmaskarray(values) if isinstance(values, numpy.ma.MaskedArray) else None
+    data = numpy.ma.getdata(values)
+    if attribute is not None and attribute.enumeration is not None:
+        return _coded(array, attribute, data, nulls)
+    if attribute is not None and (attribute.dtype.kind == "c" or attribute._cell_shape):
+        return _of_several(attribute, data, nulls)
+    if data.dtype == object:
+        return _of_any_size(attribute, data)
+    if data.dtype.kind in "SV":
+        size = data.dtype.itemsize
+        # NumPy leaves out zeros at the end.
+        is_null = [False] * len(data) if nulls is None else nulls.tolist()
+        cells = [None if null else bytes(one).ljust(size, b"\0") for one, null in zip(data.tolist(), is_null)]
+        return pyarrow.array(cells, type=pyarrow.binary(size))
+    return pyarrow.array(_as_in_arrow(data, nulls), mask=nulls)
+
+
+def _coded(array: "Array", attribute: "Attribute", codes: Any, nulls: Any) -> "pyarrow.Array":
+    import pyarrow
+
+    known = array.enum(attribute.enumeration or "")
+    labels = known.values()
+    has_no_label = (codes < 0) | (codes.astype("u8") >= len(labels))
+    shown = pyarrow.array(codes, mask=has_no_label if nulls is None else has_no_label | nulls)
+    return pyarrow.DictionaryArray.from_arrays(shown, pyarrow.array(_as_in_arrow(labels, None)), ordered=known.ordered)
+
+
+def _of_several(attribute: "Attribute", data: Any, nulls: Any) -> "pyarrow.Array":
+    """Returns cells of several numbers, such as complex ones, as lists, as in other tables."""
+    import numpy
+    import pyarrow
+
+    count = attribute.values_per_cell or 1
+    numbers = numpy.ascontiguousarray(data).reshape(-1).view(attribute._number_type)
+    values = pyarrow.array(_as_in_arrow(numbers, None))
+    is_null = None if nulls is None else pyarrow.array(nulls.reshape((-1, count))[:, 0] if attribute._cell_shape else nulls.ravel())
+    return pyarrow.FixedSizeListArray.from_arrays(values, count, mask=is_null)
+
+
+def _of_any_size(attribute: "Optional[Attribute]", cells: Any) -> "pyarrow.Array":
+    """Returns texts, bytes or lists of numbers; ``None`` is null. Types are given, because no cells would not tell them."""
+    import numpy
+    import pyarrow
+
+    if attribute is None or not attribute._has_numbers:
+        return pyarrow.array(cells.tolist(), type=pyarrow.string() if attribute is None or attribute._has_text else pyarrow.binary())
+    present = [numpy.empty(0, attribute._number_type) if one is None else one for one in cells]
+    starts = numpy.cumsum([0, *(len(one) for one in present)])
+    numbers = numpy.concatenate([numpy.empty(0, attribute._number_type), *present])
+    nulls = pyarrow.array([one is None for one in cells], type=pyarrow.bool_())
+    return pyarrow.ListArray.from_arrays(pyarrow.array(starts, "int32"), pyarrow.array(_as_in_arrow(numbers, None)), mask=nulls)
+
+
+def _as_in_arrow(data: "numpy.ndarray[Any, Any]", nulls: Any) -> "numpy.ndarray[Any, Any]":
+    """Returns dates and lengths of time in a unit that Arrow has."""
+    import numpy
+
+    if data.dtype.kind not in "mM" or numpy.datetime_data(data.dtype) in [(unit, 1) for unit in ("s", "ms", "us", "ns")]:
+        return data
+    if data.dtype.kind == "m":
+        return data.astype("timedelta64[s]") if numpy.datetime_data(data.dtype)[0] in "WDhm" else data
+    days = data.astype("datetime64[D]")
+    shown = days[~numpy.isnat(days) if nulls is None else ~(numpy.isnat(days) | nulls)].astype("int64")
+    ends = numpy.iinfo("int32")
+    # Days of Arrow have 32 bits, in which pyarrow cuts others off.
+    fits = bool((shown >= ends.min).all() and (shown <= ends.max).all())
+    return days if fits and numpy.datetime_data(data.dtype)[0] in "YMWD" else data.astype("datetime64[s]")
+
+
+def no_rows(array: "Array", names: Sequence[str], schema: "pyarrow.Schema") -> "pyarrow.Table":
+    """Returns a table of these columns without rows, whose dictionaries have the labels of enumerations."""
+    import pyarrow
+
+    columns = []
+    for name, field in zip(names, schema):
+        found = pyarrow.array([], type=field.type)
+        attribute = array.attributes.get(name)
+        if pyarrow.types.is_dictionary(field.type) and attribute is not None and attribute.enumeration is not None:
+            labels = pyarrow.array(array.enum(attribute.enumeration).values().tolist())
+            codes = pyarrow.array([], type=field.type.index_type)
+            is_boolean = pyarrow.types.is_boolean(labels.type)
+            labels = labels if is_boolean else labels.cast(field.type.value_type)
+            found = pyarrow.DictionaryArray.from_arrays(codes, labels, ordered=field.type.ordered)
+        columns.append(found)
+    fields = [field.with_type(one.type) for field, one in zip(schema, columns)]
+    return pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(fields, schema.metadata))
+
+
+def with_booleans(array: "Array", names: Sequence[str], table: "pyarrow.Table") -> "pyarrow.Table":
+    """Returns a table of these columns in which labels that are booleans in TileDB are booleans."""
+    import pyarrow
+
+    for number, name in enumerate(names):
+        found, attribute = table.column(number), array.attributes.get(name)
+        if attribute is None or attribute.enumeration is None or not pyarrow.types.is_dictionary(found.type):
+            continue
+        if array.enum(attribute.enumeration).dtype.kind != "b" or pyarrow.types.is_boolean(found.type.value_type):
+            continue
+        ordered = found.type.ordered
+        chunks = [pyarrow.DictionaryArray.from_arrays(one.indices, one.dictionary.cast("bool"), ordered=ordered) for one in found.chunks]
+        kind = pyarrow.dictionary(found.type.index_type, pyarrow.bool_(), ordered)
+        table = table.set_column(number, table.schema.field(number).with_type(kind), pyarrow.chunked_array(chunks, kind))
+    return table
+
+
+def frame(array: "Array", table: "pyarrow.Table") -> "pandas.DataFrame":
+    """Returns a table as a DataFrame. Integers and booleans that can be null have pandas' types for these, so that they
+    stay exact and keep their type with and without nulls; complex numbers are NumPy's."""
+    import pandas
+
+    table = table.replace_schema_metadata(None)
+    columns = {name: _series(array, name, found) for name, found in zip(table.column_names, table.columns)}
+    return pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows))
+
+
+def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray") -> Any:
+    import pandas
+    import pyarrow
+
+    kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    wide = {getattr(pyarrow, kind.lower())(): getattr(pandas, f"{kind}Dtype")() for kind in kinds}
+    wide[pyarrow.bool_()] = pandas.BooleanDtype()
+    attribute = array.attributes.get(name)
+    if attribute is not None and attribute.dtype.kind == "c":
+        return _complex(attribute, found)
+    if attribute is not None and attribute.nullable and found.type in wide:
+        return wide[found.type].__from_arrow__(found)
+    if found.type == pyarrow.date32():
+        return _dates(found)
+    return found.to_pandas()
+
+
+def _complex(attribute: "Attribute", found: "pyarrow.ChunkedArray") -> "numpy.ndarray[Any, Any]":
+    """Returns pairs as complex numbers; NaN for null."""
+    import numpy
+
+    numbers = numpy.full(len(found), numpy.nan, dtype=attribute.dtype)
+    nulls = numpy.asarray(found.is_null().to_numpy(), dtype=bool)
+    parts = [one.flatten().to_numpy(zero_copy_only=False) for one in found.chunks]
+    pairs = numpy.concatenate(parts) if parts else numpy.empty(0)
+    numbers[~nulls] = pairs.astype(attribute._number_type, copy=False).view(attribute.dtype)
+    return numbers
+
+
+def _dates(found: "pyarrow.ChunkedArray") -> "pandas.Series":
+    """Returns days as dates of Python, as TileDB-Py does, or as ``datetime64`` if some are beyond Python's years."""
+    try:
+        return found.to_pandas()
+    except ValueError:
+        return found.to_pandas(date_as_object=False)
+
+
+def typed(frame: "pandas.DataFrame", metadata: Mapping[str, Any]) -> "pandas.DataFrame":
+    """Returns a frame with the types of columns that ``tiledb.from_pandas`` noted in the metadata."""
+    noted = _noted(metadata)
+    if "" in noted.get(_INDEX, {}):
+        frame = frame.rename(columns={"__dim_0": ""})
+    types = {name: kind for one in noted.values() for name, kind in one.items() if name in frame}
+    return frame.astype(types) if types else frame
+
+
+def indexed(frame: "pandas.DataFrame", metadata: Mapping[str, Any], index: Any) -> "pandas.DataFrame":
+    """Returns a frame with the types and the index that ``tiledb.from_pandas`` noted in the metadata."""
+    frame = typed(frame, metadata)
+    indexes = [name for name in _noted(metadata).get(_INDEX, {}) if name in frame]
+    if index is True:
+        if indexes:
+            frame = frame.set_index(indexes)
+            frame.index.names = [None if name == "__tiledb_rows" else name for name in frame.index.names]
+    elif index:
+        frame = frame.set_index(list(index) if not isinstance(index, str) else index)
+    return frame
+
+
+def _noted(metadata: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
+    return {key: json.loads(metadata[key]) for key in (_TYPES, _INDEX) if key in metadata}
