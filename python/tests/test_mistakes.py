@@ -122,3 +122,66 @@ def test_a_hundred_thousand_ranges(tmp_path, is_sparse):
     if is_sparse:
         assert sorted(array.query(cond=condition).df[:]["x"]) == sorted(chosen[:2000])
         assert len(array.query(cond=f"x in {chosen[:5000]}").df[:]) == 5000
+
+
+@pytest.fixture(scope="module")
+def others(cells, tmp_path_factory):
+    """Returns a group with one member, and a sparse array along text."""
+    folder = tmp_path_factory.mktemp("others")
+    tiledb.Group.create(str(folder / "group"))
+    with tiledb.Group(str(folder / "group"), "w") as group:
+        group.add(str(cells[0]), name="cells")
+        group.meta["title"] = "x"
+    domain = tiledb.Domain(tiledb.Dim("name", domain=(None, None), tile=None, dtype="ascii"))
+    tiledb.Array.create(str(folder / "text"), tiledb.ArraySchema(domain, [tiledb.Attr("a", dtype="i4")], sparse=True))
+    with tiledb.open(str(folder / "text"), "w") as array:
+        array[np.array(["a", "b"])] = np.array([1, 2], "i4")
+    return tilefs.open(folder / "group"), tilefs.open(folder / "text")
+
+
+@pytest.mark.parametrize(
+    "mistake, error, message",
+    [
+        (lambda demo, group, text: tilefs.Group(group.uri), tilefs.UsageError, r"tilefs\.open\('.*group'\)"),
+        (lambda demo, group, text: tilefs.Array(text.uri), tilefs.UsageError, r"tilefs\.open\('.*text'\)"),
+        (lambda demo, group, text: group[0], KeyError, "no member 0; it has cells"),
+        (lambda demo, group, text: group.meta["titel"], KeyError, "did you mean 'title'"),
+        (lambda demo, group, text: text.multi_index[5], tilefs.UsageError, "dimension name has texts, not 5"),
+        (lambda demo, group, text: text[3:5], tilefs.UsageError, "dimension name has texts, not 3"),
+        (lambda demo, group, text: text.read(rows=5), tilefs.UsageError, "dimension name has texts, not 5"),
+        (lambda demo, group, text: text["a"][0], tilefs.UsageError, r"is sparse: read its rows, with .*array\.read"),
+        (lambda demo, group, text: tilefs.open(demo, timestamp=1.5), tilefs.UsageError, "timestamp.* not 1.5"),
+        (lambda demo, group, text: tilefs.open(demo, at=-1), tilefs.UsageError, "^at .* not -1"),
+        (lambda demo, group, text: tilefs.open(demo, from_=True), tilefs.UsageError, "^from_ .* not True"),
+        (lambda demo, group, text: tilefs.open(demo, cache_size="many"), tilefs.UsageError, "cache_size .* not 'many'"),
+        (lambda demo, group, text: tilefs.open(demo, cache_size="99999999999T"), tilefs.UsageError, "cache_size"),
+        (lambda demo, group, text: tilefs.open(demo, disk_cache_size=-1), tilefs.UsageError, "disk_cache_size .* not -1"),
+        (lambda demo, group, text: tilefs.open(demo, threads="4"), tilefs.UsageError, "threads .* not '4'"),
+        (lambda demo, group, text: tilefs.open(demo, io_timeout="5"), tilefs.UsageError, "io_timeout .* not '5'"),
+        (lambda demo, group, text: tilefs.open(demo, config=5), tilefs.UsageError, "config is a mapping, .* not int"),
+        (lambda demo, group, text: tilefs.open(5), tilefs.UsageError, "uri is a path or a URI, not 5"),
+        (lambda demo, group, text: tilefs.ls("nope"), FileNotFoundError, "nope"),
+        (lambda demo, group, text: tilefs.walk("nope"), FileNotFoundError, "nope"),
+    ],
+)
+def test_errors_name_the_argument_and_what_to_type(demo, others, mistake, error, message):
+    with pytest.raises(error, match=message) as found:
+        mistake(demo, *others)
+    assert not isinstance(found.value, tilefs.DamagedError)
+
+
+def test_a_key_that_is_no_file_is_not_repeated(demo):
+    with pytest.raises(tilefs.EncryptionError, match='key=b"..."') as error:
+        tilefs.open(demo, key="hunter2")
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("size, count", [("1G", 1 << 30), ("512 MiB", 512 << 20), ("3kb", 3 << 10), ("7", 7), (np.int64(9), 9)])
+def test_sizes_may_have_a_unit(demo, size, count):
+    assert tilefs._options._bytes("cache_size", size) == count
+    assert tilefs.open(demo, cache_size=size)["temp"][0, 0] == 20
+
+
+def test_names_need_no_list(cells):
+    query = tilefs.open(cells[0]).query(attrs="score", dims="id")
+    assert query.attrs == ["score"] and query.dims == ["id"]

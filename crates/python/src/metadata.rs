@@ -5,15 +5,16 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tilefs_export::npy;
-use tilefs_format::datatype::Kind;
+use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::text;
 use tilefs_reader::Metadata;
 
 use crate::call;
 
-/// A value: its bytes or text, NumPy's type of one number (`None` for bytes and text), and how many there are.
-pub type PyMetadataValue<'py> = (Bound<'py, PyAny>, Option<String>, u32);
+/// A value: its bytes or text, NumPy's type of one number (`None` for bytes and text), how many there are, and the type in
+/// TileDB.
+pub type PyMetadataValue<'py> = (Bound<'py, PyAny>, Option<String>, u32, &'static str);
 
 /// Returns all keys, in byte order.
 pub fn keys<'py>(py: Python<'py>, metadata: &Metadata) -> Vec<Bound<'py, PyBytes>> {
@@ -35,12 +36,18 @@ pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyRe
     })?;
     let datatype = value.datatype;
     if datatype.kind() != Kind::Bytes {
-        return Ok(Some((PyBytes::new(py, &bytes).into_any(), Some(npy::dtype(datatype)), value.count)));
+        return Ok(Some((
+            PyBytes::new(py, &bytes).into_any(),
+            Some(npy::dtype(datatype)),
+            value.count,
+            datatype.name(),
+        )));
     }
-    // As in TileDB-Py, text is text and anything else bytes.
-    let shown = match text::decode(datatype, &bytes) {
+    // As in TileDB-Py, ASCII is bytes, other text is text, and anything else bytes.
+    let is_ascii = matches!(datatype, Datatype::StringAscii | Datatype::Char);
+    let shown = match text::decode(datatype, &bytes).filter(|_| !is_ascii) {
         Some(text) => text.into_pyobject(py)?.into_any(),
         None => PyBytes::new(py, &bytes).into_any(),
     };
-    Ok(Some((shown, None, value.count)))
+    Ok(Some((shown, None, value.count, datatype.name())))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::object_kind;
 use tilefs_storage::{Storage, StoreKey};
@@ -30,6 +30,9 @@ pub fn objects(py: Python<'_>, uri: PathBuf, options: &Options) -> PyResult<Vec<
     call::run(py, || {
         let (storage, folder) = options.0.reading.storage_of(&uri)?;
         storage.allow(&folder);
+        if storage.absence(&folder).is_some() {
+            return Err(Error::NotAnArray { path: folder.to_string(), reason: "there is no such folder".to_owned() });
+        }
         let entries = storage.list_in(&storage.know(&folder)?, "")?.unwrap_or_default();
         let folders = entries.iter().filter(|entry| entry.is_folder()).map(|entry| folder.join(&entry.name));
         folders.map(|path| Ok((path.to_string(), kind(&*storage, &path)?))).collect()

@@ -73,7 +73,7 @@ impl Options {
                 Some(file) => Settings::read(file)?,
                 None => Settings::default(),
             };
-            settings.iter().try_for_each(|(name, value)| all.set_typed(name, value))?;
+            settings.iter().try_for_each(|(name, value)| all.set_in_process(name, value))?;
             let usual = CloudOptions::default();
             let io_timeout = io_timeout.map(Duration::try_from_secs_f64).transpose();
             reading.cloud = CloudOptions {

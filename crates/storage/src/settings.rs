@@ -177,14 +177,16 @@ impl Settings {
                  environment"
             ))),
             Some(_) => self.set(name, value),
-            None => {
-                let distance = |known: &str| strsim::damerau_levenshtein(name, known);
-                let nearest = KNOWN.iter().map(|(known, _)| *known).min_by_key(|known| distance(known));
-                let guess = nearest.filter(|known| distance(known) <= 3);
-                let guess = guess.map_or(String::new(), |known| format!("; did you mean {known}?"));
-                Err(Error::usage(format!("tilefs does not have the setting {name}{guess}")))
-            }
+            None => Err(unknown(name)),
         }
+    }
+
+    /// Sets a value that a program gives, which may be a secret: nobody else sees it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an unsupported setting, and a value of the wrong type.
+    pub fn set_in_process(&mut self, name: &str, value: &str) -> Result<()> {
+        if KNOWN.iter().any(|(known, _)| *known == name) { self.set(name, value) } else { Err(unknown(name)) }
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
@@ -229,6 +231,15 @@ impl Settings {
     fn has_secrets(&self) -> bool {
         KNOWN.iter().any(|(name, kind)| *kind == SettingType::Secret && self.0.contains_key(name))
     }
+}
+
+/// Returns the error that there is no such setting, with the one that may be meant.
+fn unknown(name: &str) -> Error {
+    let distance = |known: &str| strsim::damerau_levenshtein(name, known);
+    let nearest = KNOWN.iter().map(|(known, _)| *known).min_by_key(|known| distance(known));
+    let guess = nearest.filter(|known| distance(known) <= 3);
+    let guess = guess.map_or(String::new(), |known| format!("; did you mean {known}?"));
+    Error::usage(format!("tilefs does not have the setting {name}{guess}"))
 }
 
 /// Options for object stores.
@@ -296,6 +307,16 @@ mod tests {
         let error = refused("vfs.s3.aws_secret_access_key");
         assert!(error.contains("--config") && !error.contains("hunter2"), "{error}");
         assert!(!refused("vfs.nonsense.setting").contains("did you mean"));
+    }
+
+    #[test]
+    fn programs_give_secrets_too() {
+        let mut settings = Settings::default();
+        settings.set_in_process("vfs.s3.aws_secret_access_key", "hunter2").unwrap();
+        assert_eq!(settings.text("vfs.s3.aws_secret_access_key"), Some("hunter2"));
+        let error = settings.set_in_process("vfs.s3.aws_secret_acess_key", "hunter2").unwrap_err().to_string();
+        assert!(error.contains("did you mean vfs.s3.aws_secret_access_key") && !error.contains("hunter2"), "{error}");
+        assert!(settings.set_in_process("vfs.s3.max_parallel_ops", "many").is_err());
     }
 
     #[test]

@@ -308,15 +308,21 @@ def _unstructured_array(array: "Array") -> Any:
 
     if not array.is_sparse:
         return array[_VALUE][...]
-    if array.metadata.get("soma_object_type") != "SOMADataFrame":
+    if _text(array, "soma_object_type") != "SOMADataFrame":
         return array.query(order="C").df[:]
     frame = _Frame.read(array, "uns", None).frame
-    hint = array.metadata.get(_HINT_KEY)
+    hint = _text(array, _HINT_KEY)
     if hint == "array_1d" and _COLUMN in frame:
         return numpy.asarray(list(frame[_COLUMN]))
     if hint == "array_2d":
         return numpy.asarray([list(frame[f"{_COLUMN}_{number}"]) for number in range(len(frame.columns))]).T
     return frame
+
+
+def _text(array: "Array", key: str) -> Any:
+    """Returns a text of the metadata, which other libraries may store as ASCII."""
+    value = array.metadata.get(key)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 class Batches(Sequence["Tuple[scipy.sparse.csr_matrix, pandas.DataFrame]"]):

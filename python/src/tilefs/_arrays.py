@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _anndata, _display, _options, _queries, _selections, _subscripts, _tilefs
 from ._attributes import Attribute
-from ._errors import Error, NotFoundError, UsageError
+from ._errors import DamagedError, Error, NotFoundError, UsageError
 from ._rows import Rows
 from ._schema import Dimension, Enumeration, Schema, dimension
 
@@ -31,13 +31,13 @@ def open(
     at: Optional[_options.Time] = None,
     from_: Optional[_options.Time] = None,
     key: Optional[_options.Key] = None,
-    cache_size: Optional[int] = None,
+    cache_size: Union[int, str, None] = None,
     threads: Optional[int] = None,
     config: Any = None,
     anonymous: Optional[bool] = None,
     io_timeout: Optional[float] = None,
     disk_cache: Any = None,
-    disk_cache_size: Optional[int] = None,
+    disk_cache_size: Union[int, str, None] = None,
     index_dir: Any = None,
     originals: Optional[bool] = None,
 ) -> "Union[Array, Group]":
@@ -53,9 +53,11 @@ def open(
         or a date or time of Python; now by default
     :param from_: ignore everything written before this time
     :param key: the key of an encrypted array: the path of a file, or the key itself as ``bytes``
-    :param cache_size: memory for decoded tiles and indexes in bytes, 256 MiB by default
+    :param cache_size: memory for decoded tiles and indexes in bytes, or text such as ``"1G"``; 256 MiB by default
     :param threads: how many threads decode; those of the first object that is opened count for the whole process
-    :param config: settings of TileDB for object stores: a mapping, or the path of a file
+    :param config: settings of TileDB, above all for object stores: a mapping, a ``tiledb.Config``, or the path of a file.
+        Those that only tune TileDB make no difference. Secrets in a mapping get into no pickle: another process, such as
+        a worker of dask, takes them from its own environment.
     :param anonymous: do not sign requests to object stores
     :param io_timeout: how many seconds to retry a request to an object store
     :param disk_cache: a folder that keeps data from object stores, with at most ``disk_cache_size`` bytes
@@ -69,6 +71,7 @@ def open(
     from_, at = _options.times(timestamp, from_, at)
     taken = ("uri", "mode", "timestamp")
     options = {name: value for name, value in locals().items() if name not in (*taken, "taken") and value is not None}
+    options = _options.with_settings(options)
     opened = _options.opened(_tilefs.open, uri, options)
     # Pin the time, so that a process that unpickles the array shows the same state.
     return _shown(opened, (_open_again, (str(uri), {**_options.to_pickle(options), "at": opened.time()})))
@@ -101,7 +104,9 @@ def _shown(opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> "Union[Array, Gr
 class _Opened:
     """The base of arrays and groups: it can be closed, and unpickling opens it again."""
 
-    def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
+    def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]] = (None, ())) -> None:
+        if not isinstance(opened, (_tilefs.Array, _tilefs.Group)):
+            raise UsageError(f"tilefs.open({str(opened)!r}) opens an array or a group")
         self._inner: Any = opened
         self._origin = origin
         self._uri: str = opened.uri()
@@ -149,7 +154,7 @@ class Array(_Opened):
     (100, 200) ['temp', 'cell'] ((0, 99), (0, 199))
     """
 
-    def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> None:
+    def __init__(self, opened: Any, origin: Tuple[Any, Tuple[Any, ...]] = (None, ())) -> None:
         super().__init__(opened, origin)
         self._schema: Optional[Schema] = None
         self._dimensions: Optional[Tuple[Dimension, ...]] = None
@@ -195,6 +200,9 @@ class Array(_Opened):
     def shape(self) -> Tuple[int, ...]:
         """The number of cells along each axis of a dense array."""
         if self._shape is None:
+            if self.is_sparse:
+                rows = "array[...], array.query(attrs=[...])[...], or array.read(columns=[...])"
+                raise UsageError(f"{self.uri} is sparse: read its rows, with {rows}")
             self._shape = tuple(self._opened.shape())
         return self._shape
 
@@ -442,6 +450,8 @@ class Group(_Opened, Mapping[str, Union[Array, "Group"]]):
     def __getitem__(self, name: str) -> Union[Array, "Group"]:
         """Opens a member; ``group["ms/RNA/X/data"]`` opens a member of members."""
         members = self._members()
+        if not isinstance(name, str):
+            raise KeyError(_no_such(self.uri, "member", name, members) + ": members are named by text")
         if name in members:
             return _shown(self._opened.open_member(members[name]), (_open_member, (self, name)))
         # The names of members may contain slashes, too: the longest one that fits is meant.
@@ -533,9 +543,14 @@ def _open_member(group: Group, name: str) -> Union[Array, Group]:
     return group[name]
 
 
+# How TileDB-Py stores arrays of NumPy: the numbers, and the shape if there are several axes, under keys that begin so.
+_NUMBERS, _SHAPE = "__np_flat_", "__np_shape_"
+
+
 class Metadata(Mapping[str, Any]):
-    """The metadata of an array or a group. Numbers become Python numbers, or tuples of them; text becomes ``str``,
-    other bytes become ``bytes``, and a key without a value has ``()``.
+    """The metadata of an array or a group, with the types that TileDB-Py gives: a number is one of NumPy, or Python's
+    ``int`` if it has no sign; several are a tuple; an array of NumPy that TileDB-Py wrote is one. Text is ``str``, ASCII
+    and other bytes are ``bytes``, and a key without a value has ``()``. Dates are NumPy's, because Python's do not have all units.
 
     >>> dict(tilefs.open("dem.tdb").metadata)
     {'title': 'A demonstration: temperatures on a grid', 'units': '°C'}
@@ -545,30 +560,67 @@ class Metadata(Mapping[str, Any]):
         self._owner = owner
 
     def __getitem__(self, key: str) -> Any:
+        found = self._stored(key)
+        if found is None:
+            return self._array(key)
+        if not isinstance(found, _Numbers):
+            return found
+        values = found.values
+        if len(values) == 1 and values.dtype.kind in "ifmM":
+            return values[0]
+        listed = tuple(values) if values.dtype.kind in "mM" else tuple(values.tolist())
+        return listed[0] if len(listed) == 1 else listed
+
+    def _stored(self, key: str) -> Any:
+        """Returns text, bytes, or the numbers of a key; ``None`` if there is no such key."""
         import numpy
 
         found = self._owner._opened.metadata_value(key.encode("utf-8", "surrogateescape"))
         if found is None:
-            raise KeyError(key)
-        value, dtype, count = found
-        if dtype is None:
-            return value
-        numbers = numpy.frombuffer(value, dtype=dtype)
-        # Dates stay NumPy's, because Python's do not have all of its units.
-        values = tuple(numbers) if numbers.dtype.kind in "mM" else tuple(numbers.tolist())
-        return values[0] if count == 1 else values
+            return None
+        value, dtype, _, _ = found
+        return value if dtype is None else _Numbers(numpy.frombuffer(value, dtype=dtype).copy())
+
+    def _array(self, key: str) -> Any:
+        """Returns an array of NumPy."""
+        import numpy
+
+        found = self._owner._opened.metadata_value((_NUMBERS + key).encode("utf-8", "surrogateescape"))
+        if found is None:
+            raise KeyError(_no_such(self._owner.uri, "metadata key", key, self))
+        value, dtype, _, datatype = found
+        stored = value.encode() if isinstance(value, str) else value
+        # Texts of NumPy have four bytes for each letter.
+        is_text = datatype == "STRING_UTF8" and len(stored) % 4 == 0
+        numbers = numpy.frombuffer(stored, dtype or ("<U1" if is_text else "S1")).copy()
+        shape = self._stored(_SHAPE + key)
+        if not isinstance(shape, _Numbers):
+            return numbers
+        lengths = tuple(shape.values.tolist())
+        try:
+            return numbers.reshape(lengths)
+        except ValueError:
+            raise DamagedError(f"{self._owner.uri}: the metadata {key} have {len(numbers)} numbers, and the shape {lengths}") from None
 
     def _ipython_key_completions_(self) -> List[str]:
         return list(self)
 
     def __iter__(self) -> Iterator[str]:
-        return (key.decode("utf-8", "surrogateescape") for key in self._owner._opened.metadata_keys())
+        stored = [key.decode("utf-8", "surrogateescape") for key in self._owner._opened.metadata_keys()]
+        names = (key[len(_NUMBERS) :] if key.startswith(_NUMBERS) else key for key in stored if not key.startswith(_SHAPE))
+        return iter(dict.fromkeys(names))
 
     def __len__(self) -> int:
-        return len(self._owner._opened.metadata_keys())
+        return len(list(iter(self)))
 
     def __repr__(self) -> str:
         return f"<tilefs.Metadata of {self._owner.uri!r}: {', '.join(self)}>"
+
+
+class _Numbers(NamedTuple):
+    """The numbers of a value."""
+
+    values: "numpy.ndarray[Any, Any]"
 
 
 def _numbered(uri: str, kind: str, number: int, found: Sequence[T]) -> T:

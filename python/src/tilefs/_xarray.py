@@ -95,7 +95,8 @@ def _coordinates(uri: Any, options: Mapping[str, Any]) -> Optional[List[str]]:
         members = () if isinstance(opened, Array) else opened.members
         if not 0 < len(members) <= _MOST_VARIABLES or any(kind != "array" for _, kind, _ in members):
             return None
-        names = opened.metadata.get("coordinates", "")
+        stored = opened.metadata.get("coordinates", "")
+        names = stored.decode("utf-8", "replace") if isinstance(stored, bytes) else stored
     return names.split() if isinstance(names, str) else []
 
 
