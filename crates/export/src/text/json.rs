@@ -16,7 +16,7 @@ use super::style::{NotShown, ShownResult};
 const MAX_EXACT: u64 = 1 << 53;
 
 /// How integers of 64 bits are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WideIntegers {
     Numbers,
     Strings,
