@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
@@ -30,6 +31,16 @@ pub(super) struct StoredGeometries {
     offsets: Offsets,
     validity: Option<Validity>,
     pub(super) rows: u64,
+}
+
+impl Recorded for StoredGeometries {
+    fn record(&self, recorder: &mut Recorder) {
+        let Self { name: _, values, offsets, validity, rows } = self;
+        recorder.add::<Self>((rows, validity.is_some()));
+        Content::record(values, recorder);
+        offsets.record(recorder);
+        validity.iter().for_each(|validity| validity.record(recorder));
+    }
 }
 
 impl StoredGeometries {

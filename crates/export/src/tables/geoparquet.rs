@@ -7,11 +7,12 @@
 //! A column `bbox` (`bbox_2` if the array has a column of this name, and so on) has the box around each geometry, where the array itself is sorted by their places, so that bounds of
 //! the boxes are known and readers skip row groups:
 //!
-//! * GDAL's layers: the dimensions `_X` and `_Y` are the centre of the box, and the metadata have the greatest distances
-//!   of sides from it (`PAD_X`, `PAD_Y`). They are used only if GDAL counted all features (`FEATURE_COUNT`): otherwise,
-//!   another program has written some.
+//! * GDAL's layers: the dimensions `_X` and `_Y` are the centre of the box
 //! * data frames of geometries of TileDB-SOMA: four dimensions are the sides
 //! * points: the dimensions are their coordinates
+//!
+//! How far the geometries reach from these places is found in a pass over them ([`Reach`]): what their writer has noted
+//! (`PAD_X`, `FEATURE_COUNT`, `LAYER_EXTENT_MINX`) is not known to hold for those of another.
 //!
 //! The types of geometries are known only of points: the type of a layer does not bind GDAL.
 
@@ -20,10 +21,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::Result;
 use tilefs_format::{json, text};
 use tilefs_threads::cancellation;
 
 use super::boxes::{AroundCentres, SIDES, boxes, points};
+use super::reach::{PlacedGeometries, Reach, is_lower};
 use crate::column::{Column, ColumnStatistics, Field, Metadatum};
 use crate::content::compose::Repeat;
 use crate::geo::projjson_of_wkt::projjson;
@@ -54,14 +57,8 @@ const RADIUS: &str = "radius";
 /// Maximum size of a coordinate system in bytes.
 const MAX_SYSTEM: usize = 256 << 10;
 
-/// Facts about the rows of the array of a table.
-#[derive(Debug, Clone, Default)]
-pub struct KnownRows {
-    /// The number of rows of the array, if it is known.
-    pub count: Option<u64>,
-    /// If the table has all rows: the names of dimensions of FLOAT64, and the least and the greatest coordinate.
-    pub ranges: Vec<(String, [f64; 2])>,
-}
+/// If a table has all rows of its array: the names of dimensions of FLOAT64, and the least and the greatest coordinate.
+pub type CoordinateRanges = Vec<(String, [f64; 2])>;
 
 /// Returns the metadata of a file with these columns; `None` if none is a geometry.
 ///
@@ -72,30 +69,37 @@ pub fn metadata(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
 }
 
 /// Adds the geometries of points to columns. Returns the metadata of a Parquet file with the columns and the boxes around
-/// the geometries, as far as there are any.
+/// the geometries, as far as there are any. `ranges` and `reach` tell what is known of points and of other geometries.
+///
+/// # Errors
+/// Those of `reach`.
 pub fn in_parquet(
     columns: &mut Vec<Column>,
     of_array: &[Metadatum],
-    known: impl FnOnce() -> KnownRows,
-) -> (Option<String>, Option<StructColumn>) {
+    ranges: impl FnOnce() -> CoordinateRanges,
+    reach: impl FnOnce(&PlacedGeometries) -> Result<Option<Reach>>,
+) -> Result<(Option<String>, Option<StructColumn>)> {
     let layout = GeometryLayout::of(columns, of_array);
     if let Some(GeometryLayout::Points(coordinates)) = &layout {
         columns.push(points(&free_name(columns, POINTS), coordinates));
         columns.extend(radius(coordinates, of_array).filter(|radius| has_no(columns, &radius.field.name)));
     }
-    let Some(primary) = primary(columns, of_array) else { return (None, None) };
+    let Some(primary) = primary(columns, of_array) else { return Ok((None, None)) };
     let name_of_boxes = free_name(columns, BOXES);
-    let known = if layout.is_some() { known() } else { KnownRows::default() };
+    let geometries = columns.iter().find(|column| column.field.name == primary);
+    let placed = layout.as_ref().zip(geometries).and_then(|(layout, geometries)| layout.placed(geometries));
+    let reach = placed.as_ref().map(reach).transpose()?.flatten();
     let mut facts = Map::new();
     let sides = layout.as_ref().and_then(|layout| {
-        if let Some(bounds) = layout.bounds(of_array, &known) {
+        if let Some(bounds) = layout.bounds(ranges, reach.as_ref()) {
             facts.insert("bbox".into(), json!(bounds));
         }
         if let GeometryLayout::Points(coordinates) = layout {
             let kind = if coordinates.len() > 2 { "Point Z" } else { "Point" };
             facts.insert("geometry_types".into(), json!([kind]));
         }
-        layout.sides(columns.iter().find(|column| column.field.name == primary)?, of_array, &known)
+        let stored = layout.stored_sides(reach.as_ref()).map(|sides| (sides, false));
+        stored.or_else(|| Some((layout.computed_sides(geometries?, reach.as_ref())?, true)))
     });
     if sides.is_some() {
         let places: Map<String, Value> =
@@ -104,9 +108,9 @@ pub fn in_parquet(
     }
     let metadata = described(columns, of_array, &primary, Value::Object(facts));
     // Geometries that are damaged have no boxes.
-    let may_refuse = matches!(layout, Some(GeometryLayout::Centres(_)));
-    let boxes = sides.map(|sides| StructColumn { name: name_of_boxes, members: sides.into(), may_refuse });
-    (Some(metadata), boxes)
+    let boxes =
+        sides.map(|(sides, may_refuse)| StructColumn { name: name_of_boxes, members: sides.into(), may_refuse });
+    Ok((Some(metadata), boxes))
 }
 
 /// Removes the geometries from the columns of a table and returns them; those of points are computed. `None` if the table
@@ -267,63 +271,70 @@ impl GeometryLayout {
         }
     }
 
-    /// Returns columns of the sides of the boxes around the geometries, with their bounds as far as they are known.
-    fn sides(&self, geometries: &Column, of_array: &[Metadatum], known: &KnownRows) -> Option<[Column; 4]> {
+    /// Returns the place of each side of the boxes, in the order of [`SIDES`]; `None` for points.
+    fn places(&self) -> Option<[&Column; 4]> {
+        match self {
+            GeometryLayout::Centres(centres) => Some(std::array::from_fn(|side| &centres[side % 2])),
+            GeometryLayout::Boxes(sides) => Some(std::array::from_fn(|side| &sides[side])),
+            GeometryLayout::Points(_) => None,
+        }
+    }
+
+    /// Returns the geometries with their places, if bounds follow from how far they reach; `None` for points.
+    fn placed(&self, geometries: &Column) -> Option<PlacedGeometries> {
+        let places = self.places()?;
+        let have_bounds = places.iter().all(|place| place.statistics.is_some());
+        if have_bounds { PlacedGeometries::new(geometries, places) } else { None }
+    }
+
+    /// Returns the dimensions that are the sides of boxes around the geometries: each holds its geometry.
+    fn stored_sides(&self, reach: Option<&Reach>) -> Option<[Column; 4]> {
         let side = |number: usize, column: &Column| {
             let field = Field::new(SIDES[number], Datatype::Float64);
             Column { field, sort_rank: None, ..column.clone() }
         };
         match self {
-            GeometryLayout::Boxes(sides) => Some(std::array::from_fn(|number| side(number, &sides[number]))),
+            GeometryLayout::Centres(_) => None,
+            GeometryLayout::Boxes(sides) => {
+                let hold_all = reach.is_some_and(|reach| reach.most == [0.0; 4]);
+                hold_all.then(|| std::array::from_fn(|number| side(number, &sides[number])))
+            }
             GeometryLayout::Points(coordinates) => {
                 let [x, y, ..] = coordinates.as_slice() else { return None };
                 Some([side(0, x), side(1, y), side(2, x), side(3, y)])
             }
-            GeometryLayout::Centres(centres) => {
-                let mut sides = boxes(geometries)?;
-                for (number, side) in sides.iter_mut().enumerate() {
-                    let most = float(of_array, ["PAD_X", "PAD_Y"][number % 2]);
-                    let most = most.filter(|most| *most >= 0.0 && is_of_gdal(of_array, known));
-                    let bounds = |centres: &Arc<dyn ColumnStatistics>, most| {
-                        Arc::new(AroundCentres { centres: centres.clone(), most, is_lower: number < 2 })
-                    };
-                    let centres = centres[number % 2].statistics.as_ref();
-                    side.statistics = centres.zip(most).map(|(centres, most)| bounds(centres, most) as _);
-                }
-                Some(sides)
-            }
         }
     }
 
+    /// Returns columns of the sides of the boxes around the geometries, with their bounds as far as they are known.
+    fn computed_sides(&self, geometries: &Column, reach: Option<&Reach>) -> Option<[Column; 4]> {
+        let (places, mut sides) = (self.places()?, boxes(geometries)?);
+        for (number, side) in sides.iter_mut().enumerate() {
+            let most = reach.map(|reach| reach.most[number]).filter(|most| most.is_finite());
+            let bounds = |places: &Arc<dyn ColumnStatistics>, most| {
+                Arc::new(AroundCentres { centres: places.clone(), most, is_lower: is_lower(number) })
+            };
+            let places = places[number].statistics.as_ref();
+            side.statistics = places.zip(most).map(|(places, most)| bounds(places, most) as _);
+        }
+        Some(sides)
+    }
+
     /// Returns the least coordinates of all geometries, and the greatest.
-    fn bounds(&self, of_array: &[Metadatum], known: &KnownRows) -> Option<Vec<f64>> {
-        let range =
-            |column: &Column| known.ranges.iter().find(|(name, _)| *name == column.field.name).map(|(_, range)| *range);
+    fn bounds(&self, ranges: impl FnOnce() -> CoordinateRanges, reach: Option<&Reach>) -> Option<Vec<f64>> {
         let bounds: Vec<f64> = match self {
-            GeometryLayout::Boxes(sides) => {
-                let end = |(number, column): (usize, &Column)| Some(range(column)?[usize::from(number > 1)]);
-                sides.iter().enumerate().map(end).collect::<Option<_>>()?
-            }
+            GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => reach?.sides.to_vec(),
             GeometryLayout::Points(coordinates) => {
+                let ranges = ranges();
+                let range = |column: &Column| {
+                    ranges.iter().find(|(name, _)| *name == column.field.name).map(|(_, range)| *range)
+                };
                 let ranges = coordinates.iter().map(range).collect::<Option<Vec<_>>>()?;
                 [0, 1].iter().flat_map(|end: &usize| ranges.iter().map(move |range| range[*end])).collect()
-            }
-            GeometryLayout::Centres(_) => {
-                let has_all = !known.ranges.is_empty() && is_of_gdal(of_array, known);
-                let side = |side: &str| float(of_array, &format!("LAYER_EXTENT_{side}")).filter(|_| has_all);
-                ["MINX", "MINY", "MAXX", "MAXY"].into_iter().map(side).collect::<Option<_>>()?
             }
         };
         Some(bounds).filter(|bounds| bounds.iter().all(|bound| bound.is_finite()))
     }
-}
-
-/// Returns whether GDAL has counted all rows of the array. What it noted of all geometries then holds.
-fn is_of_gdal(of_array: &[Metadatum], known: &KnownRows) -> bool {
-    let found = of_array.iter().find(|metadatum| metadatum.key == "FEATURE_COUNT");
-    let count = found.filter(|metadatum| metadatum.datatype == Datatype::Int64);
-    let count = count.and_then(|count| count.value.as_slice().try_into().ok()).map(i64::from_le_bytes);
-    known.count.is_some_and(|rows| count.and_then(|count| u64::try_from(count).ok()) == Some(rows))
 }
 
 /// Returns the names of the axes of the space of an object of TileDB-SOMA.
@@ -363,6 +374,11 @@ fn value(of_array: &[Metadatum], key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
+    use tilefs_format::error::Error;
+    use tilefs_reader::array::ValueBounds;
+
     use super::*;
     use crate::content::Content;
     use crate::parquet::{ParquetFile, parquet_file};
@@ -427,67 +443,109 @@ mod tests {
         Metadatum { key: key.into(), datatype: Datatype::Float64, value: value.to_le_bytes().into() }
     }
 
-    fn in_file(columns: &mut Vec<Column>, of_array: &[Metadatum], known: KnownRows) -> (Value, Option<StructColumn>) {
-        let (text, boxes) = in_parquet(columns, of_array, || known);
+    fn in_file(
+        columns: &mut Vec<Column>,
+        of_array: &[Metadatum],
+        ranges: CoordinateRanges,
+    ) -> (Value, Option<StructColumn>) {
+        let (text, boxes) = in_parquet(columns, of_array, || ranges, |placed| placed.reach().map(Some)).unwrap();
         (text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap()), boxes)
     }
 
-    fn ranges(all: &[(&str, [f64; 2])]) -> Vec<(String, [f64; 2])> {
+    fn ranges(all: &[(&str, [f64; 2])]) -> CoordinateRanges {
         all.iter().map(|(name, range)| ((*name).to_owned(), *range)).collect()
     }
 
-    /// A layer of GDAL with one feature that is no geometry; only the description is looked at.
-    fn layer() -> (Vec<Column>, Vec<Metadatum>) {
-        let columns = vec![numbers("_X", &[1.0]), numbers("_Y", &[2.0]), column("wkb_geometry", Datatype::Blob)];
-        let count =
-            Metadatum { key: "FEATURE_COUNT".into(), datatype: Datatype::Int64, value: 1i64.to_le_bytes().into() };
-        let sides = [("MINX", 0.5), ("MINY", 1.5), ("MAXX", 1.5), ("MAXY", 2.5)];
-        let extent = sides.map(|(side, value)| number(&format!("LAYER_EXTENT_{side}"), value));
-        let pads = [number("PAD_X", 0.5), number("PAD_Y", 0.5)];
+    /// Bounds of a column, which are those of all of its rows.
+    struct Between([f64; 2]);
+
+    impl ColumnStatistics for Between {
+        fn bounds(&self, _: Range<u64>) -> Result<Option<ValueBounds>> {
+            let [least, greatest] = self.0.map(|bound| bound.to_le_bytes().to_vec());
+            Ok(Some(ValueBounds { least, greatest, ..ValueBounds::default() }))
+        }
+
+        fn nulls(&self, _: Range<u64>) -> Result<Option<u64>> {
+            Ok(Some(0))
+        }
+    }
+
+    fn bounded(name: &str, values: &[f64]) -> Column {
+        let ends = [f64::min as fn(f64, f64) -> f64, f64::max].map(|end| values.iter().copied().reduce(end).unwrap());
+        Column { statistics: Some(Arc::new(Between(ends))), ..numbers(name, values) }
+    }
+
+    fn bounds_of(side: &Column) -> Option<[f64; 2]> {
+        let bounds = side.statistics.as_ref()?.bounds(0..1).unwrap()?;
+        Some([bounds.least, bounds.greatest].map(|bound| f64::from_le_bytes(bound.try_into().unwrap())))
+    }
+
+    /// Points in well-known binary.
+    fn geometries(name: &str, datatype: Datatype, places: &[[f64; 2]]) -> Column {
+        let point = |[x, y]: &[f64; 2]| [&[1u8, 1, 0, 0, 0][..], &x.to_le_bytes(), &y.to_le_bytes()].concat();
+        let offsets: Vec<u8> = (0..=places.len() as u64).flat_map(|row| (21 * row).to_le_bytes()).collect();
+        let field = Field::new(name, datatype).with_values_per_cell(None);
+        let values: Vec<u8> = places.iter().flat_map(point).collect();
+        Column::variable(field, vec![places.len() as u64], Arc::new(values), Arc::new(offsets))
+    }
+
+    /// A layer of GDAL with geometries at some places, and the noted number and extent of others.
+    fn layer(places: &[[f64; 2]]) -> (Vec<Column>, Vec<Metadatum>) {
+        let centres = vec![1.0; places.len()];
+        let columns =
+            vec![bounded("_X", &centres), bounded("_Y", &centres), geometries("wkb_geometry", Datatype::Blob, places)];
+        let count = (places.len() as i64).to_le_bytes().into();
+        let count = Metadatum { key: "FEATURE_COUNT".into(), datatype: Datatype::Int64, value: count };
+        let sides = ["MINX", "MINY", "MAXX", "MAXY"];
+        let extent = sides.map(|side| number(&format!("LAYER_EXTENT_{side}"), 1.0));
+        let pads = [number("PAD_X", 0.0), number("PAD_Y", 0.0)];
         (columns, [text("dataset_type", "geometry"), count].into_iter().chain(extent).chain(pads).collect())
     }
 
+    /// Another program has replaced features by others that reach farther; their number is the same.
     #[test]
-    fn bounds_of_gdal_hold_only_of_the_features_that_it_counted() {
-        let (columns, metadata) = layer();
-        let all = ranges(&[("_X", [1.0, 1.0]), ("_Y", [2.0, 2.0])]);
-        let cases = [
-            (Some(1), all.clone(), true),
-            (Some(1), Vec::new(), false),
-            (Some(2), all.clone(), false),
-            (None, all, false),
-        ];
-        for (count, ranges, has_bounds) in cases {
-            let known = KnownRows { count, ranges };
-            let (found, boxes) = in_file(&mut columns.clone(), &metadata, known.clone());
-            let column = &found["columns"]["wkb_geometry"];
-            assert_eq!(column["bbox"], if has_bounds { json!([0.5, 1.5, 1.5, 2.5]) } else { Value::Null }, "{known:?}");
-            assert_eq!(column["covering"]["bbox"]["xmax"], json!(["bbox", "xmax"]));
-            assert_eq!(column["geometry_types"], json!([]));
-            let boxes = boxes.unwrap();
-            assert!(boxes.name == "bbox" && boxes.members.iter().map(|side| &side.field.name).eq(SIDES));
+    fn bounds_hold_whatever_the_metadata_say() {
+        let (columns, metadata) = layer(&[[1.0, 1.0], [-7.0, 100.0], [3.0, 2.0]]);
+        let (found, boxes) = in_file(&mut columns.clone(), &metadata, Vec::new());
+        let column = &found["columns"]["wkb_geometry"];
+        assert_eq!((&column["bbox"], &column["geometry_types"]), (&json!([-7.0, 1.0, 3.0, 100.0]), &json!([])));
+        assert_eq!(column["covering"]["bbox"]["xmax"], json!(["bbox", "xmax"]));
+        let boxes = boxes.unwrap();
+        assert!(
+            boxes.name == "bbox" && boxes.may_refuse && boxes.members.iter().map(|side| &side.field.name).eq(SIDES)
+        );
+        for (side, end) in boxes.members.iter().zip([-7.0f64, 1.0, 3.0, 100.0]) {
+            let [least, greatest] = bounds_of(side).unwrap();
+            assert!(least <= end.min(1.0) && end.max(1.0) <= greatest, "{end} in {least}..{greatest}");
+            // Near the geometry that reaches farthest.
+            assert!(least >= end.min(1.0) - 1e-9 && greatest <= end.max(1.0) + 1e-9, "{end} in {least}..{greatest}");
         }
+        // What cannot be gone through has no bounds, and still has boxes.
+        let unknown = in_parquet(&mut columns.clone(), &metadata, Vec::new, |_| Ok(None)).unwrap().1.unwrap();
+        assert!(unknown.members.iter().all(|side| side.statistics.is_none()));
+        let failed = in_parquet(&mut columns.clone(), &metadata, Vec::new, |_| Err(Error::Cancelled));
+        assert!(failed.is_err());
     }
 
     #[test]
     fn other_blobs_have_no_boxes() {
-        let (columns, metadata) = layer();
-        let (found, boxes) = in_file(&mut columns.clone(), &metadata[1..], KnownRows::default());
+        let (columns, metadata) = layer(&[[1.0, 1.0]]);
+        let (found, boxes) = in_file(&mut columns.clone(), &metadata[1..], Vec::new());
         assert!(boxes.is_none() && found["columns"]["wkb_geometry"].get("covering").is_none());
     }
 
     #[test]
     fn computed_columns_have_names_that_no_other_has() {
-        let (columns, metadata) = layer();
+        let (columns, metadata) = layer(&[[1.0, 1.0]]);
         for (own, name) in [(&["bbox"][..], "bbox_2"), (&["BBOX", "Bbox_2", "bbox_4"], "bbox_3"), (&[], "bbox")] {
             let own = own.iter().map(|name| numbers(name, &[0.0]));
             let mut columns: Vec<Column> = columns.iter().cloned().chain(own).collect();
-            let (found, boxes) = in_file(&mut columns, &metadata, KnownRows::default());
+            let (found, boxes) = in_file(&mut columns, &metadata, Vec::new());
             assert_eq!(boxes.unwrap().name, name);
             assert_eq!(found["columns"]["wkb_geometry"]["covering"]["bbox"]["ymin"], json!([name, "ymin"]));
         }
         let mut points = ["_X", "_Y", "Geometry", "bbox"].map(|name| numbers(name, &[1.0])).to_vec();
-        let (found, boxes) = in_file(&mut points, &metadata, KnownRows::default());
+        let (found, boxes) = in_file(&mut points, &metadata, Vec::new());
         assert_eq!((&found["primary_column"], boxes.unwrap().name.as_str()), (&json!("geometry_2"), "bbox_2"));
         assert_eq!(points.last().unwrap().field.name, "geometry_2");
     }
@@ -522,8 +580,7 @@ mod tests {
         ] {
             let mut columns: Vec<Column> = names.iter().map(|name| numbers(name, &[1.0, 2.0])).collect();
             let ends: Vec<(&str, [f64; 2])> = names.iter().map(|name| (*name, [1.0, 2.0])).collect();
-            let known = KnownRows { count: Some(2), ranges: ranges(&ends) };
-            let (found, boxes) = in_file(&mut columns, metadata, known);
+            let (found, boxes) = in_file(&mut columns, metadata, ranges(&ends));
             let column = &found["columns"]["geometry"];
             assert_eq!((&found["primary_column"], &column["geometry_types"]), (&json!("geometry"), &json!([kind])));
             assert_eq!(column["bbox"], json!([vec![1.0; names.len()], vec![2.0; names.len()]].concat()));
@@ -533,23 +590,33 @@ mod tests {
                 assert!(Arc::ptr_eq(&side.values, &axes[number % 2]));
             }
             let mut without = vec![numbers("other", &[1.0])];
-            assert_eq!(in_file(&mut without, metadata, KnownRows::default()).0, Value::Null);
+            assert_eq!(in_file(&mut without, metadata, Vec::new()).0, Value::Null);
         }
     }
 
     #[test]
-    fn dimensions_of_soma_are_the_sides() {
+    fn dimensions_of_soma_are_the_sides_if_they_hold_their_geometries() {
         let space = r#"[{"name": "x"}, {"name": "y"}]"#;
         let metadata = [text("soma_object_type", "SOMAGeometryDataFrame"), text("soma_coordinate_space", space)];
         let names = ["x__min", "y__min", "x__max", "y__max"].map(|name| format!("tiledb__internal__{name}"));
-        let mut columns: Vec<Column> = names.iter().map(|name| numbers(name, &[1.0])).collect();
-        columns.push(column("soma_geometry", Datatype::GeomWkb));
-        let ends: Vec<(&str, [f64; 2])> = names.iter().map(|name| (name.as_str(), [-1.0, 8.0])).collect();
-        let known = KnownRows { count: Some(1), ranges: ranges(&ends) };
-        let (found, boxes) = in_file(&mut columns, &metadata, known);
-        assert_eq!(found["columns"]["soma_geometry"]["bbox"], json!([-1.0, -1.0, 8.0, 8.0]));
-        assert!(Arc::ptr_eq(&boxes.unwrap().members[2].values, &columns[2].values));
+        for (place, holds) in [([0.5, -1.0], true), ([0.5, 2.5], false)] {
+            let ends = [-1.0, -1.0, 2.0, 2.0];
+            let mut columns: Vec<Column> = names.iter().zip(ends).map(|(name, end)| bounded(name, &[end])).collect();
+            columns.push(geometries("soma_geometry", Datatype::GeomWkb, &[place]));
+            let (found, boxes) = in_file(&mut columns, &metadata, Vec::new());
+            let bounds = json!([place[0], place[1], place[0], place[1]]);
+            assert_eq!(found["columns"]["soma_geometry"]["bbox"], bounds);
+            let boxes = boxes.unwrap();
+            assert_eq!(boxes.may_refuse, !holds);
+            for (number, (side, end)) in boxes.members.iter().zip(ends).enumerate() {
+                assert_eq!(Arc::ptr_eq(&side.values, &columns[number].values), holds);
+                let [least, greatest] = bounds_of(side).unwrap();
+                let reached = if holds { end } else { place[number % 2] };
+                assert!(least <= reached && reached <= greatest, "{reached} in {least}..{greatest}");
+            }
+        }
     }
+
     /// Returns the Parquet file of a layer of two points of which the second begins with another byte; `number` is its
     /// number in another column.
     fn file_of_layer(first_byte: u8, number: f64) -> ParquetFile {
@@ -563,7 +630,7 @@ mod tests {
             Column::variable(field, vec![2], Arc::new(geometries), offsets),
             numbers("number", &[-number, number]),
         ];
-        let (text, boxes) = in_parquet(&mut columns, &layer().1, KnownRows::default);
+        let (text, boxes) = in_parquet(&mut columns, &layer(&[]).1, Vec::new, |_| Ok(None)).unwrap();
         let metadata = vec![(KEY.to_owned(), text.unwrap())];
         parquet_file(&columns, Some(&boxes.unwrap()), None, metadata).unwrap().0
     }

@@ -4,3 +4,4 @@ mod boxes;
 pub mod geometries;
 pub mod geoparquet;
 pub mod pandas;
+pub mod reach;

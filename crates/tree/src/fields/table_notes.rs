@@ -2,10 +2,11 @@
 //! geometry columns.
 
 use tilefs_export::parquet::StructColumn;
-use tilefs_export::tables::geoparquet::{self, KnownRows};
+use tilefs_export::tables::geoparquet::{self, CoordinateRanges};
 use tilefs_export::tables::pandas;
+use tilefs_export::tables::reach::{PlacedGeometries, Reach};
 use tilefs_export::{Column, Metadatum};
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::OpenedArray;
 
@@ -24,22 +25,39 @@ pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> Vec<(String, Strin
 }
 
 /// Like [`notes`], for a Parquet file: adds the geometries of points to the columns, and returns the boxes around all
-/// geometries, if it has them.
+/// geometries, if it has them. Their bounds take a pass over them, unless an earlier mount has saved them.
+///
+/// # Errors
+/// Fails if the storage does not answer. Geometries that are damaged or missing have no bounds.
 pub fn notes_in_parquet(
     fields: &FieldFolder,
     columns: &mut Vec<Column>,
-) -> (Vec<(String, String)>, Option<StructColumn>) {
+) -> Result<(Vec<(String, String)>, Option<StructColumn>)> {
     let metadata = metadata(fields);
     geoparquet::retype_geometries(columns, &metadata);
     let frame = pandas_frame(fields, &metadata).metadata_in_parquet(columns);
-    let known = || {
-        known_rows(fields).unwrap_or_else(|error| {
+    let ranges = || {
+        known_ranges(fields).unwrap_or_else(|error| {
             log::warn!("a table has no bounds of its geometries: {error}");
-            KnownRows::default()
+            CoordinateRanges::new()
         })
     };
-    let (geometries, boxes) = geoparquet::in_parquet(columns, &metadata, known);
-    (by_key(frame, geometries), boxes)
+    let (geometries, boxes) = geoparquet::in_parquet(columns, &metadata, ranges, |placed| reach(fields, placed))?;
+    Ok((by_key(frame, geometries), boxes))
+}
+
+/// Returns how far geometries reach from their places, possibly saved by an earlier mount; `None` if they cannot be read.
+fn reach(fields: &FieldFolder, placed: &PlacedGeometries) -> Result<Option<Reach>> {
+    let made = ("reach of geometries", placed.rows());
+    let saved = &fields.context().saved;
+    match saved.get_or_make_of(made, placed, Reach::decode, Reach::encode, PlacedGeometries::reach) {
+        Ok(reach) => Ok(Some(reach)),
+        Err(error) if error.is_transient() && !matches!(error, Error::Missing { .. }) => Err(error),
+        Err(error) => {
+            log::warn!("a table has no bounds of its geometries: {error}");
+            Ok(None)
+        }
+    }
 }
 
 /// The features of a table.
@@ -79,11 +97,11 @@ fn by_key(frame: String, geometries: Option<String>) -> Vec<(String, String)> {
     [(pandas::KEY.to_owned(), frame)].into_iter().chain(geometries).collect()
 }
 
-/// Returns what the footers of a sparse array tell about its rows.
-fn known_rows(fields: &FieldFolder) -> Result<KnownRows> {
+/// Returns the ranges of the coordinates of a sparse array, if footers tell that the table has all of its rows.
+fn known_ranges(fields: &FieldFolder) -> Result<CoordinateRanges> {
     let array = fields.subarray.array();
     if !array.schema().is_sparse() {
-        return Ok(KnownRows::default());
+        return Ok(CoordinateRanges::new());
     }
     let count = SparseSubarray::new(array.clone(), false).row_count()?.exact();
     let has_all = count.is_some() && fields.subarray.row_count()?.exact() == count;
@@ -94,7 +112,7 @@ fn known_rows(fields: &FieldFolder) -> Result<KnownRows> {
             ranges.push((fields.user_name(id).into_owned(), range));
         }
     }
-    Ok(KnownRows { count, ranges })
+    Ok(ranges)
 }
 
 /// Returns the least and the greatest coordinate of all cells along a dimension of FLOAT64; `None` for other types.

@@ -150,7 +150,7 @@ fn table(fields: &FieldFolder, change: fn(Column) -> Column) -> Result<ParquetTa
     let columns = columns_with_fields(fields, Notation::Lists)?;
     let columns = columns.into_iter().map(with_statistics).collect::<Result<Vec<_>>>()?;
     let mut columns: Vec<Column> = columns.into_iter().map(change).collect();
-    let (notes, boxes) = notes_in_parquet(fields, &mut columns);
+    let (notes, boxes) = notes_in_parquet(fields, &mut columns)?;
     Ok(ParquetTable { columns, boxes, notes })
 }
 
