@@ -96,12 +96,13 @@ impl ServedTree for MountedTree {
             }
             let group = match &state.root {
                 OpenedFolder::Group(group) => Some(group.clone()),
-                OpenedFolder::Other(_) => None,
+                OpenedFolder::OfGroup(_) | OpenedFolder::Other(_) => None,
             };
             (std::mem::replace(&mut state.is_behind, true), group)
         };
         let (root, time, changed) = match (group, changes) {
-            (Some(group), Changes::OfArrays(arrays)) if !was_behind => {
+            (Some(group), Changes::OfArrays(mut arrays)) if !was_behind => {
+                arrays.extend(group.depending_on_others());
                 let watch = &self.context.watch;
                 watch.forget(Some(&arrays));
                 // The texts of a group also describe its members.

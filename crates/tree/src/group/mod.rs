@@ -109,6 +109,17 @@ impl GroupFolder {
         Ok(folder)
     }
 
+    /// Returns the open arrays, also of groups below, that have a form which others in their group determine: a change of
+    /// any array may change what they show.
+    pub fn depending_on_others(&self) -> Vec<StoreKey> {
+        let of_member = |member: Arc<MemberFolder>| match member.opened.get() {
+            Some(OpenedFolder::Group(folder)) => folder.depending_on_others(),
+            Some(OpenedFolder::OfGroup(_)) => vec![member.path.clone()],
+            Some(OpenedFolder::Other(_)) | None => Vec::new(),
+        };
+        self.kept.all().into_iter().flat_map(|(_, member)| of_member(member)).collect()
+    }
+
     fn members(&self) -> Result<Arc<NamedMembers>> {
         let members = self.group.members()?;
         let mut known = self.members.lock().unwrap_or_else(PoisonError::into_inner);
@@ -290,6 +301,8 @@ struct MemberFolder {
 #[derive(Clone)]
 pub(crate) enum OpenedFolder {
     Group(Arc<GroupFolder>),
+    /// An array in a form that others in its group determine.
+    OfGroup(Arc<dyn Folder>),
     Other(Arc<dyn Folder>),
 }
 
@@ -297,14 +310,14 @@ impl OpenedFolder {
     fn as_folder(&self) -> &dyn Folder {
         match self {
             OpenedFolder::Group(folder) => &**folder,
-            OpenedFolder::Other(folder) => &**folder,
+            OpenedFolder::OfGroup(folder) | OpenedFolder::Other(folder) => &**folder,
         }
     }
 
     pub fn folder(&self) -> Arc<dyn Folder> {
         match self {
             OpenedFolder::Group(folder) => folder.clone(),
-            OpenedFolder::Other(folder) => folder.clone(),
+            OpenedFolder::OfGroup(folder) | OpenedFolder::Other(folder) => folder.clone(),
         }
     }
 }
@@ -318,8 +331,8 @@ impl MemberFolder {
         window: TimeWindow,
     ) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
-            Some(OpenedFolder::Other(folder)) if !changed.contains(&self.path) => OpenedFolder::Other(folder.clone()),
             Some(OpenedFolder::Group(folder)) => OpenedFolder::Group(Arc::new(folder.refreshed(changed, window)?)),
+            Some(kept) if !changed.contains(&self.path) => kept.clone(),
             _ => return Ok(None),
         };
         Ok(Some(MemberFolder {
@@ -359,13 +372,10 @@ impl OpenedLater for MemberFolder {
 /// Makes the folder of the object that is in a member's folder now.
 fn folder_of_member(group: &OpenedGroup, path: &StoreKey, options: &Arc<TreeOptions>) -> Result<OpenedFolder> {
     match open_member(group, path)? {
-        Some(OpenedObject::Array(array)) => {
-            let folder = match domains::member_form(group, &array)? {
-                Some(form) => folder_of(array, options.clone(), form)?,
-                None => array_folder(array, options.clone())?,
-            };
-            Ok(OpenedFolder::Other(Arc::new(folder)))
-        }
+        Some(OpenedObject::Array(array)) => Ok(match domains::member_form(group, &array)? {
+            Some(form) => OpenedFolder::OfGroup(Arc::new(folder_of(array, options.clone(), form)?)),
+            None => OpenedFolder::Other(Arc::new(array_folder(array, options.clone())?)),
+        }),
         Some(OpenedObject::Group(inner)) => {
             note(group.context(), path)?;
             Ok(OpenedFolder::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
