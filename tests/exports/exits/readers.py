@@ -644,6 +644,9 @@ def _form_of_pandas(one, column):
     import pandas as library
 
     datatype = one.labels.type if one.labels is not None else one.datatype
+    if one.labels is not None and datatype in BYTES and column.dtype.kind in "iu":
+        return "codes"
+
     def numbers(each):
         return each if isinstance(each, (list, tuple, np.ndarray)) else [each]
 
@@ -690,6 +693,9 @@ def h5ad(tree, fields):
     data = tree.read("h5ad/RNA.h5ad")
     left = h5py.File(io.BytesIO(data))["obs"].attrs.get("left_out")
     reasons = json.loads(left) if left is not None else {}
+    # What no frame of AnnData holds is told where the observations are described.
+    told = json.loads(tree.read("obs/schema.json"))["not_listed"]
+    reasons |= {one["path"].removeprefix("zarr/"): one["reason"] for one in told if one["path"].startswith("zarr/")}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = os.path.join(folder, "RNA.h5ad")

@@ -14,6 +14,7 @@ use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use crate::content::element::Converted;
 use crate::content::validity::Validity;
+use crate::number;
 use crate::zarr::array::{ArrayLayout, Attributes, ZarrArray, chunk_of};
 use crate::zarr::json::metadatum;
 use crate::zarr::types::ZarrType;
@@ -198,7 +199,7 @@ fn node_of(name: &str, column: &FrameColumn) -> Result<ZarrNode> {
     match &field.labels {
         // Categories are text or numbers; for other labels, the codes are shown.
         Some(labels) if labels.column(name).check().is_ok() && labels.column(name).field.datatype != Datatype::Blob => {
-            categorical(cells, labels.column(name), labels.ordered, nulls)
+            categorical(cells, labels.column(name), labels.ordered)
         }
         _ => match (nulls, field.datatype) {
             (false, _) => plain(cells, None),
@@ -244,12 +245,12 @@ fn nullable(cells: &Arc<dyn Boxes>, name: &str) -> Result<ZarrNode> {
     Ok(ZarrNode::Group(Arc::new(ZarrGroup { attributes: encoding(name, "0.1.0"), members })))
 }
 
-/// Returns codes, of which -1 is null, and their categories.
-fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: bool) -> Result<ZarrNode> {
+/// Returns codes, of which -1 is null or has no category, and their categories. AnnData reads no other codes without one.
+fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool) -> Result<ZarrNode> {
     let labels_at_once = labels.cells();
-    let signed = if nulls { Signed::of(cells) } else { cells.clone() };
+    let signed = KnownCodes::of(cells, labels_at_once);
     // For a signed integer of any width, all bytes of -1 are the same.
-    let null = nulls.then(|| vec![0xff; signed.field().datatype.size()]);
+    let null = cells.field().nullable.then(|| vec![0xff; signed.field().datatype.size()]);
     let categories: Arc<dyn Boxes> = Arc::new(BoxedRows::of(labels, labels_at_once));
     let mut attributes = encoding("categorical", "0.2.0");
     attributes.insert("ordered".to_owned(), ordered.into());
@@ -258,29 +259,30 @@ fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: boo
     Ok(ZarrNode::Group(Arc::new(ZarrGroup { attributes, members })))
 }
 
-/// Codes as signed integers, which can represent -1.
-struct Signed {
+/// Codes as signed integers, which can represent -1: it stands for all codes without a label.
+struct KnownCodes {
     of: Arc<dyn Boxes>,
     field: Field,
+    labels: u64,
 }
 
-impl Signed {
-    fn of(cells: &Arc<dyn Boxes>) -> Arc<dyn Boxes> {
+impl KnownCodes {
+    fn of(cells: &Arc<dyn Boxes>, labels: u64) -> Arc<dyn Boxes> {
         let mut field = cells.field().clone();
         field.datatype = match field.datatype {
-            Datatype::UInt8 => Datatype::Int16,
+            Datatype::UInt8 | Datatype::Bool => Datatype::Int16,
             Datatype::UInt16 => Datatype::Int32,
             Datatype::UInt32 => Datatype::Int64,
             // There cannot be that many labels.
             Datatype::UInt64 => Datatype::Int64,
-            _ => return cells.clone(),
+            signed => signed,
         };
         field.fill = Vec::new();
-        Arc::new(Signed { of: cells.clone(), field })
+        Arc::new(KnownCodes { of: cells.clone(), field, labels })
     }
 }
 
-impl Boxes for Signed {
+impl Boxes for KnownCodes {
     fn field(&self) -> &Field {
         &self.field
     }
@@ -295,11 +297,12 @@ impl Boxes for Signed {
 
     fn column(&self, cells: &IndexBox) -> Result<Column> {
         let column = self.of.column(cells)?;
-        let (from, to) = (column.field.datatype.size(), self.field.datatype.size());
+        let (stored, to, labels) = (column.field.datatype, self.field.datatype.size(), i128::from(self.labels));
+        let from = stored.size();
         let wide = Converted::new(column.values, from, to, move |from_bytes, to_bytes| {
             for (narrow, wide) in from_bytes.chunks_exact(from).zip(to_bytes.chunks_exact_mut(to)) {
-                wide.fill(0);
-                wide[..from].copy_from_slice(narrow);
+                let code = number::integer(stored, narrow).filter(|code| (0..labels).contains(code)).unwrap_or(-1);
+                wide.iter_mut().zip(code.to_le_bytes()).for_each(|(to, byte)| *to = byte);
             }
             Ok(())
         });
