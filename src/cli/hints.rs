@@ -96,7 +96,8 @@ mod tests {
         let shown = format!("'{}'", array.display());
         assert!(typed("slice/0,1/t.f32").unwrap().ends_with(&format!("type `tilefs cat {shown} slice/0,1/t.f32`")));
         assert!(typed("-t $x").unwrap().ends_with(&format!("type `tilefs cat {shown} './-t $x'`")));
-        assert!(typed("").unwrap().contains(&format!("`tilefs ls {shown}`")));
+        let alone = for_cat(&["tilefs".into(), "cat".into(), array.clone().into_os_string()]);
+        assert!(alone.unwrap().contains(&format!("`tilefs ls {shown}`")));
         assert_eq!(for_cat(&words("tilefs cat nothing/here")), None);
         assert_eq!(for_cat(&words("tilefs cat s3://bucket/array/file")), None);
     }

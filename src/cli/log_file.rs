@@ -29,9 +29,9 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
     while let Some(name) = rest.pop_front() {
         let found = if rest.is_empty() { append(&folder, &name)? } else { enter(&folder, &name)? };
         match found {
-            Found::File(file) => return Ok(file),
-            Found::Folder(inner) => folder = inner,
-            Found::Link(target) => {
+            AtName::File(file) => return Ok(file),
+            AtName::Folder(inner) => folder = inner,
+            AtName::Link(target) => {
                 links += 1;
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
@@ -60,7 +60,7 @@ const APPEND: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 /// What is at a name.
-enum Found {
+enum AtName {
     File(File),
     Folder(OwnedFd),
     /// A link of this user or root, with its target.
@@ -73,20 +73,20 @@ fn names(path: &Path) -> VecDeque<OsString> {
     names.map(|name| name.as_os_str().to_owned()).collect()
 }
 
-fn enter(folder: &OwnedFd, name: &OsStr) -> io::Result<Found> {
+fn enter(folder: &OwnedFd, name: &OsStr) -> io::Result<AtName> {
     match link(folder, name)? {
-        Some(target) => Ok(Found::Link(target)),
-        None => Ok(Found::Folder(openat(folder, name, FOLDER, Mode::empty())?)),
+        Some(target) => Ok(AtName::Link(target)),
+        None => Ok(AtName::Folder(openat(folder, name, FOLDER, Mode::empty())?)),
     }
 }
 
-fn append(folder: &OwnedFd, name: &OsStr) -> io::Result<Found> {
+fn append(folder: &OwnedFd, name: &OsStr) -> io::Result<AtName> {
     // Links of /proc, as that behind /dev/stderr, lead to files that are open, and only the kernel can make them.
     let is_proc = fstatfs(folder)?.f_type == PROC_SUPER_MAGIC;
     let flags = if is_proc { APPEND } else { APPEND | OFlags::NOFOLLOW };
     match openat(folder, name, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => Ok(Found::File(file.into())),
-        Err(Errno::LOOP) if !is_proc => link(folder, name)?.map(Found::Link).ok_or_else(|| Errno::LOOP.into()),
+        Ok(file) => Ok(AtName::File(file.into())),
+        Err(Errno::LOOP) if !is_proc => link(folder, name)?.map(AtName::Link).ok_or_else(|| Errno::LOOP.into()),
         Err(Errno::NXIO) => Err(io::Error::other("it is a pipe that nobody reads")),
         Err(error) => Err(error.into()),
     }

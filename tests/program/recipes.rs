@@ -154,6 +154,12 @@ fn all_packages_have_the_same_files() {
     let unit = fs::read_to_string(prefix.join("lib/systemd/system/tilefs@.service")).unwrap();
     assert_eq!(unit.replace("/opt/tilefs/bin/", "/usr/bin/"), text("packaging/tilefs@.service"));
     assert_eq!(unit.matches("/opt/tilefs/bin/tilefs ").count(), 2, "{unit}");
+    let machine = folder.path().join("machine");
+    let mut staged = Command::new("scripts/install.sh");
+    printed(staged.args([program, "/opt/tilefs"]).env("DESTDIR", &machine));
+    assert_eq!(files(&machine.join("opt/tilefs")), files_of_the_deb());
+    let staged = fs::read_to_string(machine.join("opt/tilefs/lib/systemd/system/tilefs@.service")).unwrap();
+    assert_eq!(staged, unit);
     for page in fs::read_dir(root().join("man")).unwrap().map(|entry| entry.unwrap().path()) {
         let name = page.file_name().unwrap().to_str().unwrap();
         let section = page.extension().unwrap().to_str().unwrap();

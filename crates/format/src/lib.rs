@@ -11,6 +11,7 @@
 )]
 
 pub mod calendar;
+pub mod characters;
 pub mod commit;
 pub mod condition;
 pub mod cursor;

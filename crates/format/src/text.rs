@@ -15,38 +15,6 @@ pub fn is_utf8(datatype: Datatype) -> bool {
     matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt)
 }
 
-/// Returns whether a character changes how the text around it is shown, instead of being shown itself: control
-/// characters, breaks of lines, and Unicode's format characters (category Cf), which turn the direction of text or cannot
-/// be seen. Texts for people escape it, so that no stored name looks like another one. The joiners U+200C and U+200D are
-/// no such characters: scripts and emoji need them within words.
-pub fn steers(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{AD}'
-                | '\u{600}'..='\u{605}'
-                | '\u{61C}'
-                | '\u{6DD}'
-                | '\u{70F}'
-                | '\u{890}'..='\u{891}'
-                | '\u{8E2}'
-                | '\u{180E}'
-                | '\u{200B}'
-                | '\u{200E}'..='\u{200F}'
-                | '\u{2028}'..='\u{202E}'
-                | '\u{2060}'..='\u{206F}'
-                | '\u{FEFF}'
-                | '\u{FFF9}'..='\u{FFFB}'
-                | '\u{110BD}'
-                | '\u{110CD}'
-                | '\u{13430}'..='\u{1343F}'
-                | '\u{1BCA0}'..='\u{1BCA3}'
-                | '\u{1D173}'..='\u{1D17A}'
-                | '\u{E0001}'
-                | '\u{E0020}'..='\u{E007F}'
-        )
-}
-
 /// Decodes a stored string. UCS-2 is decoded as UTF-16, UCS-4 as UTF-32, `CHAR` and ASCII as UTF-8. Returns `None` for
 /// other datatypes, and for bytes that are invalid in their encoding.
 pub fn decode(datatype: Datatype, bytes: &[u8]) -> Option<Cow<'_, str>> {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops;
 use std::sync::Arc;
 
+use tilefs_format::characters::steers;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
-use tilefs_format::text::steers;
 use tilefs_format::time_text;
 use tilefs_format::time_unit::TimeUnit;
 use tilefs_storage::percent;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use tilefs_format::characters::steers;
 use tilefs_format::error::Error;
-use tilefs_format::text::steers;
 
 use super::hint::meant;
 use super::token::SelectionToken;

@@ -188,6 +188,12 @@ fn wrong_words_say_what_to_type() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
         assert!(said.contains(&part) && said.lines().count() == 1, "{arguments:?}: {said}");
     }
+    let dataset = tilefs_fixtures::fixtures().join("variants/v4").display().to_string();
+    for path in ["vcf/B 3.vcf", "vcf/samples=B 3/B 2.vcf"] {
+        let said = tilefs(&["cat", &dataset, path]);
+        let said = String::from_utf8_lossy(&said.stderr);
+        assert!(said.contains("no sample B 3; the nearest name is B 2;"), "{path}: {said}");
+    }
     // What is written there is right.
     assert_eq!(printed(&["cat", &demo, "slice/y=1+2,x=1/temp.f32"]).len(), 8);
 }

@@ -15,8 +15,8 @@
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
+use tilefs_format::characters::steers;
 use tilefs_format::hex::hex;
-use tilefs_format::text::steers;
 
 use tilefs_storage::percent;
 

@@ -71,7 +71,12 @@ struct ChosenSamples {
     chosen: Option<Arc<Vec<Sample>>>,
     /// The samples whose names are too long for a file, by the names of their files without endings.
     shortened: Arc<SingleFlight<HashMap<String, Sample>>>,
+    /// Names that missing ones are compared with: the first [`MOST_COMPARED`].
+    compared: Arc<SingleFlight<Vec<String>>>,
 }
+
+/// Maximum number of names of samples that a missing name is compared with.
+const MOST_COMPARED: usize = 10_000;
 
 impl ChosenSamples {
     fn sample(&self, name: &[u8]) -> Result<Option<Sample>> {
@@ -129,9 +134,11 @@ impl ChosenSamples {
 
     /// Returns the reason why there is nothing for a name that no sample has, with the nearest name.
     fn no_sample(&self, name: &str) -> Result<String> {
-        let all = self.dataset.all_samples()?;
-        let names = all.iter().filter_map(|sample| std::str::from_utf8(&sample.name).ok());
-        let rated = names.filter_map(|known| Some((wrong_letters(name, known)?, known)));
+        let known = self.compared.get_or_retry(|| {
+            let all = self.dataset.all_samples()?.into_iter();
+            Ok(all.filter_map(|sample| String::from_utf8(sample.name).ok()).take(MOST_COMPARED).collect())
+        })?;
+        let rated = known.iter().filter_map(|known| Some((wrong_letters(name, known)?, known)));
         let near = rated.min().map(|(_, known)| format!("the nearest name is {}; ", escape(known)));
         Ok(format!("no sample {name}; {}{VCF}/{SAMPLES} has the names", near.unwrap_or_default()))
     }
@@ -182,7 +189,14 @@ impl VariantFiles {
         reference: Option<Arc<ReferenceGenome>>,
         modified: SystemTime,
     ) -> Self {
-        let samples = ChosenSamples { dataset, lists, reference, chosen: None, shortened: Arc::default() };
+        let samples = ChosenSamples {
+            dataset,
+            lists,
+            reference,
+            chosen: None,
+            shortened: Arc::default(),
+            compared: Arc::default(),
+        };
         Self::of(samples, None, None, modified)
     }
 
