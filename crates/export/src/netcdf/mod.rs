@@ -31,11 +31,11 @@
 //! The attributes that define the meaning of a variable's values are generated: type, `_FillValue`, units of dates. All
 //! other attributes come from the array's metadata.
 //!
-//! netCDF's library reads the header of a classic file together with up to 4 MiB of values, and does not open a file if
-//! one of them is an error. So a date that is too far away to be a number of days is "not a time" in a classic file, and
-//! texts that are not UTF-8 are the bytes that are stored, which readers refuse to decode. Damage stays an error: each
-//! variable begins at a page of its own, so that readers of smaller parts can read the header and the other variables.
-//! Only variables along the record dimension share pages.
+//! netCDF's library reads the first 4 MiB of a file, and does not open it if one of these bytes is an error. So a
+//! date that is too far away to be a number of days is "not a time", and texts that are not UTF-8 are the bytes
+//! that are stored, which readers refuse to decode. Damage stays an error: each variable begins at a page of its
+//! own, so that readers of smaller parts can read the header and the other variables. Only variables along the
+//! record dimension share pages.
 //!
 //! netCDF's library itself treats one value of every type wider than a byte as unwritten (-32767 for 16 bits,
 //! -2147483647 for 32), unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.

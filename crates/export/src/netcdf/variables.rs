@@ -20,7 +20,6 @@ use crate::content::element::Swapped;
 use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::padded::Padded;
-use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
 use crate::geo::georeference::Georeference;
 
@@ -342,28 +341,14 @@ impl PlanBuilder {
         values: Arc<dyn Content>,
     ) -> FormatResult<Arc<dyn Content>> {
         let field = &column.field;
-        // Characters of a classic file are bytes, which readers decode. An error would be one of the whole file.
-        let is_checked = !self.version.is_classic();
-        let values: Arc<dyn Content> = match (&column.offsets, field.cell_size()) {
+        let values: Arc<dyn Content> = match (&column.offsets, &column.validity) {
             _ if !form.is_decoded && !form.is_strings() => values,
-            (Some(offsets), _) => {
-                let values = Blanked::of(values, offsets, column.validity.as_ref());
-                match is_checked {
-                    true => Arc::new(Utf8Values::new(values, offsets.clone(), None, &field.name)),
-                    false => values,
-                }
+            (Some(offsets), validity) => Blanked::of(values, offsets, validity.as_ref()),
+            (None, Some(validity)) => {
+                let size = field.cell_size().unwrap_or(1);
+                Arc::new(Masked::new(values, validity.clone(), vec![0; size as usize]))
             }
-            (None, size) => {
-                let size = size.unwrap_or(1);
-                let values: Arc<dyn Content> = match &column.validity {
-                    Some(validity) => Arc::new(Masked::new(values, validity.clone(), vec![0; size as usize])),
-                    None => values,
-                };
-                match is_checked {
-                    true => Arc::new(Utf8Values::of_size(values, size, &field.name)),
-                    false => values,
-                }
-            }
+            (None, None) => values,
         };
         Ok(match (&column.offsets, form.padded) {
             _ if form.is_strings() => values,
