@@ -49,7 +49,7 @@ fn split_at_cut_characters(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
 /// The values of a text column; reading anything that is not UTF-8 fails.
 pub struct Utf8Values {
     values: Arc<dyn Content>,
-    cells: CellPlaces,
+    offsets: Offsets,
     /// Null cells are not checked, because the format does not show their values.
     validity: Option<Validity>,
     /// The column's name.
@@ -58,55 +58,27 @@ pub struct Utf8Values {
     checked_to: AtomicU64,
 }
 
-/// The positions of the cells among the values.
-enum CellPlaces {
-    /// From one offset to the next.
-    Between(Offsets),
-    /// This many bytes each, at least one.
-    Each(u64),
-}
-
 impl Utf8Values {
     /// Creates the content. `values` and `offsets` are those of the column `name`. Null cells are not
     /// checked.
     pub fn new(values: Arc<dyn Content>, offsets: impl Into<Offsets>, validity: Option<Validity>, name: &str) -> Self {
-        Self::of(values, CellPlaces::Between(offsets.into()), validity, name)
-    }
-
-    /// Like [`Utf8Values::new`], for cells of `size` bytes each, all of which are checked.
-    pub fn of_size(values: Arc<dyn Content>, size: u64, name: &str) -> Self {
-        Self::of(values, CellPlaces::Each(size.max(1)), None, name)
-    }
-
-    fn of(values: Arc<dyn Content>, cells: CellPlaces, validity: Option<Validity>, name: &str) -> Self {
-        Utf8Values { values, cells, validity, name: name.to_owned(), checked_to: AtomicU64::new(0) }
+        let checked_to = AtomicU64::new(0);
+        Utf8Values { values, offsets: offsets.into(), validity, name: name.to_owned(), checked_to }
     }
 
     fn rows(&self) -> u64 {
-        match &self.cells {
-            CellPlaces::Between(offsets) => offsets.count(),
-            CellPlaces::Each(size) => self.values.len() / size,
-        }
+        self.offsets.count()
     }
 
     /// Returns the start of a row, or the end of the last row if `row` is the number of rows.
     fn start(&self, row: u64) -> Result<u64> {
-        match &self.cells {
-            CellPlaces::Between(offsets) => offsets.at(row),
-            CellPlaces::Each(size) => Ok(row.saturating_mul(*size)),
-        }
+        self.offsets.at(row)
     }
 
     /// Sets `starts` to the starts of at most `most` rows, from row `first` on.
     fn read_starts(&self, first: u64, most: usize, starts: &mut Vec<u64>) -> Result<()> {
         starts.resize(self.rows().saturating_sub(first).min(most as u64) as usize, 0);
-        match &self.cells {
-            CellPlaces::Between(offsets) => offsets.read_into(first, starts),
-            CellPlaces::Each(size) => {
-                (first..).zip(starts).for_each(|(row, start)| *start = row.saturating_mul(*size));
-                Ok(())
-            }
-        }
+        self.offsets.read_into(first, starts)
     }
 
     /// Sets `starts` to the starts of some rows, and returns the first of these rows, which begins at or before `byte`.
@@ -327,17 +299,6 @@ mod tests {
             }
         }
         assert_eq!(split_at_cut_characters(b"ab"), (&b""[..], &b"ab"[..], &b""[..]));
-    }
-
-    #[test]
-    fn cells_of_one_size_are_checked_one_by_one() {
-        let values = |bytes: &[u8]| Utf8Values::of_size(Arc::new(bytes.to_vec()), 3, "name");
-        values("abcäd€".as_bytes()).read_at(0, &mut [0; 9]).unwrap();
-        // A character that begins in one cell and ends in the next.
-        let cut = values("abäcd".as_bytes());
-        let error = cut.read_at(0, &mut [0; 6]).unwrap_err().to_string();
-        assert!(error.contains("row 0,") && error.contains("name"), "{error}");
-        cut.read_at(0, &mut [0; 2]).unwrap();
     }
 
     #[test]
