@@ -10,5 +10,6 @@ mod groups;
 mod overviews;
 mod random_arrays;
 mod replaced;
+mod saved_inputs;
 mod variants;
 mod verify;
