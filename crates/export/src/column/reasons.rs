@@ -1,8 +1,6 @@
 //! The reasons for which several formats cannot hold something, each worded once. A reason does not name the format: it
 //! stands after the name of the file.
 
-use tilefs_format::error::Error;
-
 use super::Unrepresentable;
 
 impl Unrepresentable {
@@ -51,11 +49,3 @@ impl Unrepresentable {
         Unrepresentable::new(format!("the labels of {name} have several values each"))
     }
 }
-
-/// Returns the error of a cell that a format of UTF-8 cannot hold: `what` the value is instead.
-pub(crate) fn refused_cell(row: u64, what: &str) -> Error {
-    Error::unsupported(format!("the value of row {row}, which is {what}; the attribute's raw files have its bytes"))
-}
-
-/// What text is instead of UTF-8.
-pub(crate) const NOT_UTF8: &str = "not UTF-8";

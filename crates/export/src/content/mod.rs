@@ -18,6 +18,7 @@ pub mod offsets;
 pub mod padded;
 #[doc(hidden)]
 pub mod raw;
+pub(crate) mod refusal;
 pub(crate) mod utf8;
 #[doc(hidden)]
 pub mod validity;

@@ -12,9 +12,9 @@ use tilefs_format::error::{Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 
-use crate::column::reasons::{NOT_UTF8, refused_cell};
 use crate::content::Content;
 use crate::content::offsets::{Offsets, wrong_offsets};
+use crate::content::refusal::{NOT_UTF8, refused_cell};
 use crate::content::validity::Validity;
 
 /// The most bytes that a character has before or after any one of its bytes.

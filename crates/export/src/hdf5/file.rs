@@ -8,8 +8,8 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
-use crate::column::reasons::refused_cell;
 use crate::content::offsets::Offsets;
+use crate::content::refusal::refused_cell;
 use crate::content::{Content, unknown_band};
 
 /// Maximum number of bytes of the texts of a collection.

@@ -4,7 +4,7 @@
 //! are doubled (RFC 4180). A null is empty, which distinguishes it from an empty text, `""`. Readers of such tables
 //! restore the same values, including tabs, line breaks and zero bytes.
 
-use crate::column::reasons::NOT_UTF8;
+use crate::content::refusal::NOT_UTF8;
 
 /// Texts of more bytes than this are always quoted, so that they need not be scanned first.
 pub const LONG: usize = 64 << 10;

@@ -17,8 +17,8 @@ use super::json::{self, WideIntegers};
 use super::position::Position;
 use super::style::{LONG, NotShown, ShownResult, Style};
 use super::value::Printer;
-use crate::column::reasons::refused_cell;
 use crate::column::{Column, FormatResult};
+use crate::content::refusal::refused_cell;
 use crate::content::validity::RowValidity;
 
 /// Maximum numbers of cells and of rows written together: enough for efficient reads of columns, and few enough for

@@ -1,0 +1,11 @@
+//! The error of a cell that a format cannot hold, worded once for all formats.
+
+use tilefs_format::error::Error;
+
+/// Returns the error of a cell that a format of UTF-8 cannot hold: `what` the value is instead.
+pub(crate) fn refused_cell(row: u64, what: &str) -> Error {
+    Error::unsupported(format!("the value of row {row}, which is {what}; the attribute's raw files have its bytes"))
+}
+
+/// What text is instead of UTF-8.
+pub(crate) const NOT_UTF8: &str = "not UTF-8";
