@@ -147,19 +147,21 @@ def with_booleans(array: "Array", names: Sequence[str], table: "pyarrow.Table") 
     return table
 
 
-def frame(array: "Array", table: "pyarrow.Table") -> "pandas.DataFrame":
+def frame(array: "Array", table: "pyarrow.Table", *, keeps_arrow: bool = False) -> "pandas.DataFrame":
     """Returns a table as a DataFrame. Integers and booleans that can be null have pandas' types for these, so that they
-    stay exact and keep their type with and without nulls; complex numbers are NumPy's."""
+    stay exact and keep their type with and without nulls; complex numbers are NumPy's. Days and bytes are objects, or, if
+    ``keeps_arrow``, have pandas' types of Arrow."""
     import pandas
 
     table = table.replace_schema_metadata(None)
-    columns = {name: _series(array, name, found) for name, found in zip(table.column_names, table.columns)}
+    columns = {name: _series(array, name, found, keeps_arrow) for name, found in zip(table.column_names, table.columns)}
     return pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows))
 
 
-def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray") -> Any:
+def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray", keeps_arrow: bool) -> Any:
     import pandas
     import pyarrow
+    from pyarrow import types
 
     kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
     wide = {getattr(pyarrow, kind.lower())(): getattr(pandas, f"{kind}Dtype")() for kind in kinds}
@@ -169,6 +171,11 @@ def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray") -> Any:
         return _complex(attribute, found)
     if attribute is not None and attribute.nullable and found.type in wide:
         return wide[found.type].__from_arrow__(found)
+    are_bytes = types.is_binary(found.type) or types.is_large_binary(found.type) or types.is_fixed_size_binary(found.type)
+    if keeps_arrow and (found.type == pyarrow.date32() or are_bytes):
+        # pandas does not read back the types of fixed size that it notes in Parquet files.
+        found = found.cast(pyarrow.binary()) if types.is_fixed_size_binary(found.type) else found
+        return pandas.ArrowDtype(found.type).__from_arrow__(found)
     if found.type == pyarrow.date32():
         return _dates(found)
     return found.to_pandas()

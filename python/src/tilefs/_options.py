@@ -61,7 +61,7 @@ def opened(call: Callable[[str, "_tilefs.Options"], T], uri: Any, options: Mappi
     """Calls ``call`` with a URI and options. A key in memory goes through a pipe, because the extension module reads
     keys from files."""
     if not isinstance(uri, (str, bytes, os.PathLike)):
-        raise UsageError(f"uri is a path or a URI, not {uri!r}")
+        raise TypeError(f"uri is a path or a URI, not {uri!r}")
     uri = os.fspath(uri)
     options = with_settings(options)
     key = options.get("key")
@@ -100,6 +100,8 @@ def _bytes(name: str, value: Any) -> int:
     """Returns a number of bytes, which may be text such as ``"1G"``; units are powers of 1024."""
     if _whole(value, 2**64):
         return int(value)
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        raise OverflowError(f"{name} is a number of bytes from 0 to 2^64, not {value!r}")
     parts = re.fullmatch(r"\s*([0-9]+)\s*([KMGT]?)(i?B)?\s*", value, re.IGNORECASE) if isinstance(value, str) else None
     found = int(parts[1]) << 10 * " KMGT".index(parts[2].upper() or " ") if parts else 2**64
     if found >= 2**64:

@@ -88,7 +88,8 @@ class Rows:
         """Returns the rows as a DataFrame of dask. Its workers open the array by its address and options; a key in memory
         is not passed on. If rows are ordered by the only dimension, it is the index, and divisions are known. Columns that
         are not used are not read. All have the types of :attr:`Array.df`, in each partition and without rows: integers
-        that can be null are exact, and lists, bytes and days stay what they are.
+        that can be null are exact, and lists stay what they are. Days and bytes have pandas' types of Arrow, because
+        dask cannot tell what objects are.
 
         >>> frame = tilefs.open("cells.tdb").read(columns=["id", "score"]).to_dask_dataframe("score > 30")
         >>> print(frame.npartitions, frame.known_divisions, len(frame))
