@@ -64,7 +64,7 @@ fn groups_that_name_each_other_are_entered_once() {
     let listed = tilefs.args(["ls", "-R"]).arg(folder.path().join("group")).output().unwrap();
     let (lines, errors) = (String::from_utf8(listed.stdout).unwrap(), String::from_utf8(listed.stderr).unwrap());
     assert!(listed.status.success(), "{errors}");
-    let is_group = |line: &&str| line.ends_with("/a:") || line.ends_with("/b:") || [&"a:", &"b:"].contains(line);
+    let is_group = |line: &&str| line.ends_with("/a:") || line.ends_with("/b:") || ["a:", "b:"].contains(line);
     assert_eq!(lines.lines().filter(is_group).count(), 23, "{lines}");
     assert_eq!(errors.lines().filter(|line| line.contains("not listed again")).count(), 23, "{errors}");
 }

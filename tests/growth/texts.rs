@@ -110,7 +110,7 @@ fn values() {
         grow_with_the_input(name, size, make, |text| drop(json::parse::<Value>(&text, cancellation::check)));
     }
     let types = |size| [Metadatum::text("__pandas_attribute_repr", format!("{{{}}}", types_of(size)))];
-    grow_with_the_input("types", 500, types, |metadata| drop(PandasFrame::of(&metadata)));
+    grow_with_the_input("types", 500, types, |metadata| drop(PandasFrame::of(&metadata, true)));
 }
 
 fn types_of(columns: usize) -> String {

@@ -117,34 +117,14 @@ def no_rows(array: "Array", names: Sequence[str], schema: "pyarrow.Schema") -> "
 
     columns = []
     for name, field in zip(names, schema):
-        found = pyarrow.array([], type=field.type)
+        found = pyarrow.nulls(0, type=field.type)
         attribute = array.attributes.get(name)
         if pyarrow.types.is_dictionary(field.type) and attribute is not None and attribute.enumeration is not None:
             labels = pyarrow.array(array.enum(attribute.enumeration).values().tolist())
             codes = pyarrow.array([], type=field.type.index_type)
-            is_boolean = pyarrow.types.is_boolean(labels.type)
-            labels = labels if is_boolean else labels.cast(field.type.value_type)
-            found = pyarrow.DictionaryArray.from_arrays(codes, labels, ordered=field.type.ordered)
+            found = pyarrow.DictionaryArray.from_arrays(codes, labels.cast(field.type.value_type), ordered=field.type.ordered)
         columns.append(found)
-    fields = [field.with_type(one.type) for field, one in zip(schema, columns)]
-    return pyarrow.Table.from_arrays(columns, schema=pyarrow.schema(fields, schema.metadata))
-
-
-def with_booleans(array: "Array", names: Sequence[str], table: "pyarrow.Table") -> "pyarrow.Table":
-    """Returns a table of these columns in which labels that are booleans in TileDB are booleans."""
-    import pyarrow
-
-    for number, name in enumerate(names):
-        found, attribute = table.column(number), array.attributes.get(name)
-        if attribute is None or attribute.enumeration is None or not pyarrow.types.is_dictionary(found.type):
-            continue
-        if array.enum(attribute.enumeration).dtype.kind != "b" or pyarrow.types.is_boolean(found.type.value_type):
-            continue
-        ordered = found.type.ordered
-        chunks = [pyarrow.DictionaryArray.from_arrays(one.indices, one.dictionary.cast("bool"), ordered=ordered) for one in found.chunks]
-        kind = pyarrow.dictionary(found.type.index_type, pyarrow.bool_(), ordered)
-        table = table.set_column(number, table.schema.field(number).with_type(kind), pyarrow.chunked_array(chunks, kind))
-    return table
+    return pyarrow.Table.from_arrays(columns, schema=schema)
 
 
 def frame(array: "Array", table: "pyarrow.Table", *, keeps_arrow: bool = False) -> "pandas.DataFrame":

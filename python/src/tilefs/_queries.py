@@ -204,7 +204,7 @@ class Query:
         elif order:
             columns = [_coordinates(table.column(stored[name]), array.dim(name)) for name in order]
             table = table.take(_order_of_rows(array, columns))
-        return _frames.with_booleans(array, wanted, table.select(range(len(wanted))))
+        return table.select(range(len(wanted)))
 
     def _possible(self, rows: "Rows") -> "Rows":
         """Returns rows without the parts that the condition rules out by the bounds of their tiles."""
