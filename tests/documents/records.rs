@@ -2,7 +2,7 @@
 //! apart, so that the compiler asks for a new one.
 
 use syn::visit::{self, Visit};
-use syn::{Block, Expr, ImplItemFn, Item, Member, Pat, PatStruct, Stmt};
+use syn::{Block, Expr, FnArg, ImplItemFn, Item, Member, Pat, PatStruct, Stmt};
 
 use crate::rooms::sources;
 
@@ -38,7 +38,10 @@ impl Records {
 
 impl<'ast> Visit<'ast> for Records {
     fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
-        let is_record = function.sig.ident == "record" && function.sig.inputs.len() == 2;
+        let is_recorder = |input: &FnArg| {
+            matches!(input, FnArg::Typed(input) if matches!(&*input.pat, Pat::Ident(name) if name.ident == "recorder"))
+        };
+        let is_record = function.sig.ident == "record" && function.sig.inputs.iter().any(is_recorder);
         if !is_record {
             return visit::visit_impl_item_fn(self, function);
         }

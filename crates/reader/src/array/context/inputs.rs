@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use tilefs_storage::{EntryKey, KeyWriter};
 
-use super::saved::ENCODING;
+/// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
+/// become text: then entries of other versions are not found.
+pub const ENCODING: u32 = 4;
 
 /// Something of which results are made that may be saved.
 pub trait Recorded {

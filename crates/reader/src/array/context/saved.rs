@@ -10,10 +10,6 @@ use tilefs_storage::IndexStore;
 use super::inputs::{Inputs, Recorded};
 use crate::statistics::{Counter, Statistic, Value};
 
-/// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
-/// become text: then entries of other versions are not found.
-pub const ENCODING: u32 = 4;
-
 /// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]
 pub struct SavedIndexes {
