@@ -38,9 +38,7 @@ impl Records {
 
 impl<'ast> Visit<'ast> for Records {
     fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
-        let is_recorder = |input: &FnArg| {
-            matches!(input, FnArg::Typed(input) if matches!(&*input.pat, Pat::Ident(name) if name.ident == "recorder"))
-        };
+        let is_recorder = |input: &FnArg| matches!(input, FnArg::Typed(input) if matches!(&*input.pat, Pat::Ident(name) if name.ident == "recorder"));
         let is_record = function.sig.ident == "record" && function.sig.inputs.iter().any(is_recorder);
         if !is_record {
             return visit::visit_impl_item_fn(self, function);
