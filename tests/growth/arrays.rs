@@ -104,3 +104,33 @@ fn enumerations_of_many_attributes() {
     // The enumerations are missing, which each attribute finds.
     grow_with_the_input("enumerations", 40, array, |stored| look_at(&stored.path(), &[]));
 }
+
+/// What is malformed or beyond a limit is not used, and the texts of the array say so.
+#[test]
+fn what_is_not_used_is_in_the_texts() {
+    let unused = "GDAL's description of the rasters (_gdal) is not used: ";
+    let system = "the coordinate system (_CRS) is neither PROJJSON nor well-known text";
+    let deep = format!("<PAMDataset>{}{}</PAMDataset>", "<a>".repeat(300), "</a>".repeat(300));
+    let forms = [
+        ("_gdal", "<PAMDataset><Metadata>", Some(format!("{unused}malformed XML at byte 22"))),
+        ("_gdal", deep.as_str(), Some(format!("{unused}XML with more than 256 elements within each other"))),
+        ("_gdal", "<VRTDataset/>", Some(format!("{unused}the root element is VRTDataset"))),
+        ("_gdal", "<PAMDataset/>", None),
+        ("_CRS", "EPSG:4326", Some(system.to_owned())),
+        ("_CRS", "{\"type\":", Some(system.to_owned())),
+        ("_CRS", "GEOGCS[\"a\"]", None),
+    ];
+    for (key, text, remark) in forms {
+        let stored = stored(&plane(10, 10, attributes("a", 1)), &[(key.to_owned(), text.to_owned())]);
+        let root = open(&stored.path(), &TreeOptions::default()).unwrap();
+        for file in ["README.txt", "schema.txt", "schema.json"] {
+            let shown = String::from_utf8(bytes(&root, file)).unwrap();
+            let has = |remark: &String| shown.contains(remark.as_str()) || shown.contains(&remark.replace('\'', "\\'"));
+            assert!(remark.as_ref().is_none_or(has), "{file} with {text}: {shown}");
+            assert!(
+                remark.is_some() || !shown.contains("is not used") && !shown.contains("is neither"),
+                "{file}: {shown}"
+            );
+        }
+    }
+}

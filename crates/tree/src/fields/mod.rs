@@ -142,7 +142,7 @@ impl FieldFolder {
     /// # Errors
     /// As for [`Told::of`].
     pub fn told(&self) -> Result<&Told> {
-        self.told.get_or_retry(|| Told::of(self))
+        self.told.get_or_retry(|| Told::of(self.subarray.array()))
     }
 
     /// Returns the attributes in the order of the schema.

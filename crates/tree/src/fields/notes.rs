@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use tilefs_export::Metadatum;
+use tilefs_format::schema::ArraySchema;
 
 use crate::cells::FieldId;
-use crate::fields::FieldFolder;
 
 const OF_ATTRIBUTES: &str = "__tiledb_attr.";
 const OF_DIMENSIONS: &str = "__tiledb_dim.";
@@ -50,10 +50,10 @@ pub struct Notes {
 }
 
 impl Notes {
-    pub fn of(fields: &FieldFolder, metadata: Vec<Metadatum>) -> Self {
+    pub fn of(schema: &ArraySchema, metadata: Vec<Metadatum>) -> Self {
         let mut notes = Notes { of_fields: HashMap::new(), of_labels: HashMap::new(), of_array: Vec::new() };
-        let attributes: Vec<FieldId> = fields.attributes().collect();
-        let owner = Owners::of(fields);
+        let attributes: Vec<FieldId> = (0..schema.attributes.len()).map(FieldId::Attribute).collect();
+        let owner = Owners::of(schema);
         // Metadata that apply to a field without naming it; named ones with the same key take precedence.
         let mut general: Vec<(FieldId, Metadatum)> = Vec::new();
         let is_taken: HashSet<String> = metadata.iter().map(|metadatum| metadatum.key.clone()).collect();
@@ -115,12 +115,12 @@ struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    fn of(fields: &'a FieldFolder) -> Self {
-        let named = |id: FieldId| (fields.user_name(id), id);
-        let labels = fields.schema().labels.iter().map(|label| (label.name.as_str().into(), label.name.as_str()));
+    fn of(schema: &'a ArraySchema) -> Self {
+        let attributes = schema.attributes.iter().map(|attribute| attribute.name.as_str().into());
+        let labels = schema.labels.iter().map(|label| (label.name.as_str().into(), label.name.as_str()));
         Owners {
-            attributes: fields.attributes().map(named).collect(),
-            dimensions: fields.dimensions().map(named).collect(),
+            attributes: attributes.zip((0..).map(FieldId::Attribute)).collect(),
+            dimensions: schema.dimension_names().zip((0..).map(FieldId::Dimension)).collect(),
             labels: labels.collect(),
         }
     }

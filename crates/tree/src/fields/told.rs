@@ -10,7 +10,6 @@ use tilefs_format::text;
 use tilefs_reader::array::{MetadataItem, OpenedArray};
 use tilefs_storage::StoreKey;
 
-use crate::fields::FieldFolder;
 use crate::fields::meta;
 use crate::fields::notes::Notes;
 
@@ -44,23 +43,22 @@ impl Told {
     ///
     /// # Errors
     /// Fails if the metadata cannot be read.
-    pub fn of(fields: &FieldFolder) -> Result<Self> {
-        let metadata = fields.subarray.array().metadata()?;
+    pub fn of(array: &OpenedArray) -> Result<Self> {
+        let (metadata, schema) = (array.metadata()?, array.schema());
         let mut told = Told {
-            notes: Notes::of(fields, meta::for_formats(&metadata)),
+            notes: Notes::of(schema, meta::for_formats(&metadata)),
             pam: Pam::default(),
             is_of_gdal: false,
             system: None,
             remarks: Vec::new(),
         };
-        let dimensions = &fields.schema().dimensions;
         match metadata.get(GDAL_METADATA) {
             Some(value) if value.len() > MAX_GDAL_FILE => {
                 told.remarks.push(unused(GDAL_METADATA, &format!("it has more than {MAX_GDAL_FILE} bytes")));
             }
             Some(value) => told.parse_gdal(GDAL_METADATA, &whole(value)?)?,
-            None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => {
-                if let Some(stored) = text_of_gdal_file(fields.subarray.array())? {
+            None if !schema.is_sparse() && (2..=3).contains(&schema.dimensions.len()) => {
+                if let Some(stored) = text_of_gdal_file(array)? {
                     told.parse_gdal(GDAL_FILE, &stored)?;
                 }
             }
