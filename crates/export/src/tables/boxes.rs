@@ -159,10 +159,9 @@ impl Content for Points {
 /// Bounds of a side of boxes, given those of the centres of the boxes.
 pub struct AroundCentres {
     pub centres: Arc<dyn ColumnStatistics>,
-    /// The greatest distance of a side from the centre.
-    pub most: f64,
-    /// Whether the side is below the centre.
-    pub is_lower: bool,
+    /// The greatest distances by which a side is below and above the centre.
+    pub below: f64,
+    pub above: f64,
 }
 
 impl ColumnStatistics for AroundCentres {
@@ -171,12 +170,12 @@ impl ColumnStatistics for AroundCentres {
         let (Ok(least), Ok(greatest)) = (least.try_into(), greatest.try_into()) else { return Ok(None) };
         let [mut least, mut greatest] = [least, greatest].map(f64::from_le_bytes);
         // The centre and the distance were rounded, each by less than this part of the larger one.
-        let most = |centre: f64| self.most + 4.0 * f64::EPSILON * (centre.abs() + self.most);
-        if self.is_lower {
-            least -= most(least)
-        } else {
-            greatest += most(greatest)
-        }
+        let most = |most: f64, centre: f64| match most {
+            0.0 => 0.0,
+            most => most + 4.0 * f64::EPSILON * (centre.abs() + most),
+        };
+        least -= most(self.below, least);
+        greatest += most(self.above, greatest);
         let [least, greatest] = [least, greatest].map(|bound| bound.to_le_bytes().to_vec());
         Ok(Some(ValueBounds { least, greatest, ..ValueBounds::default() }))
     }
@@ -307,7 +306,8 @@ mod tests {
             let high = low + width;
             let (centre, most) = (low + (high - low) / 2.0, (high - low) / 2.0);
             for (side, is_lower) in [(low, true), (high, false)] {
-                let of = AroundCentres { centres: Arc::new(Everywhere([centre; 2])), most, is_lower };
+                let [below, above] = if is_lower { [most, 0.0] } else { [0.0, most] };
+                let of = AroundCentres { centres: Arc::new(Everywhere([centre; 2])), below, above };
                 let bounds = of.bounds(0..1).unwrap().unwrap();
                 let [least, greatest] = [bounds.least, bounds.greatest].map(|bound| f64::from_le_bytes(bound.try_into().unwrap()));
                 proptest::prop_assert!(least <= side && side <= greatest, "{side} in {least}..{greatest}");

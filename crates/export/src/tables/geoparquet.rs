@@ -296,7 +296,7 @@ impl GeometryLayout {
         match self {
             GeometryLayout::Centres(_) => None,
             GeometryLayout::Boxes(sides) => {
-                let hold_all = reach.is_some_and(|reach| reach.most == [0.0; 4]);
+                let hold_all = reach.is_some_and(|reach| reach.outwards == [0.0; 4]);
                 hold_all.then(|| std::array::from_fn(|number| side(number, &sides[number])))
             }
             GeometryLayout::Points(coordinates) => {
@@ -310,9 +310,11 @@ impl GeometryLayout {
     fn computed_sides(&self, geometries: &Column, reach: Option<&Reach>) -> Option<[Column; 4]> {
         let (places, mut sides) = (self.places()?, boxes(geometries)?);
         for (number, side) in sides.iter_mut().enumerate() {
-            let most = reach.map(|reach| reach.most[number]).filter(|most| most.is_finite());
-            let bounds = |places: &Arc<dyn ColumnStatistics>, most| {
-                Arc::new(AroundCentres { centres: places.clone(), most, is_lower: is_lower(number) })
+            let most = reach.map(|reach| [reach.outwards[number], reach.inwards[number]]);
+            let most = most.filter(|most| most.iter().all(|most| most.is_finite()));
+            let bounds = |places: &Arc<dyn ColumnStatistics>, [outwards, inwards]: [f64; 2]| {
+                let [below, above] = if is_lower(number) { [outwards, inwards] } else { [inwards, outwards] };
+                Arc::new(AroundCentres { centres: places.clone(), below, above })
             };
             let places = places[number].statistics.as_ref();
             side.statistics = places.zip(most).map(|(places, most)| bounds(places, most) as _);
@@ -514,11 +516,11 @@ mod tests {
         assert!(
             boxes.name == "bbox" && boxes.may_refuse && boxes.members.iter().map(|side| &side.field.name).eq(SIDES)
         );
-        for (side, end) in boxes.members.iter().zip([-7.0f64, 1.0, 3.0, 100.0]) {
+        for (side, ends) in boxes.members.iter().zip([[-7.0, 3.0], [1.0, 100.0], [-7.0, 3.0], [1.0, 100.0]]) {
             let [least, greatest] = bounds_of(side).unwrap();
-            assert!(least <= end.min(1.0) && end.max(1.0) <= greatest, "{end} in {least}..{greatest}");
-            // Near the geometry that reaches farthest.
-            assert!(least >= end.min(1.0) - 1e-9 && greatest <= end.max(1.0) + 1e-9, "{end} in {least}..{greatest}");
+            assert!(least <= ends[0] && ends[1] <= greatest, "{ends:?} in {least}..{greatest}");
+            // Near the geometries that reach farthest.
+            assert!(least >= ends[0] - 1e-9 && greatest <= ends[1] + 1e-9, "{ends:?} in {least}..{greatest}");
         }
         // What cannot be gone through has no bounds, and still has boxes.
         let unknown = in_parquet(&mut columns.clone(), &metadata, Vec::new, |_| Ok(None)).unwrap().1.unwrap();
@@ -630,7 +632,7 @@ mod tests {
             Column::variable(field, vec![2], Arc::new(geometries), offsets),
             numbers("number", &[-number, number]),
         ];
-        let (text, boxes) = in_parquet(&mut columns, &layer(&[]).1, Vec::new, |_| Ok(None)).unwrap();
+        let (text, boxes) = in_parquet(&mut columns, &layer(&[[0.0; 2]]).1, Vec::new, |_| Ok(None)).unwrap();
         let metadata = vec![(KEY.to_owned(), text.unwrap())];
         parquet_file(&columns, Some(&boxes.unwrap()), None, metadata).unwrap().0
     }

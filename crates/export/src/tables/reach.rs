@@ -29,7 +29,9 @@ pub struct PlacedGeometries {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
     /// By side of a box: the greatest distance outwards from its place, at least 0; infinite if it is not known.
-    pub most: [f64; 4],
+    pub outwards: [f64; 4],
+    /// The same inwards.
+    pub inwards: [f64; 4],
     /// The sides of the box around all; "not a number" if none has a box.
     pub sides: [f64; 4],
 }
@@ -97,12 +99,12 @@ impl Recorded for PlacedGeometries {
 
 impl Reach {
     /// That of no geometry.
-    const NONE: Reach = Reach { most: [0.0; 4], sides: [f64::NAN; 4] };
+    const NONE: Reach = Reach { outwards: [0.0; 4], inwards: [0.0; 4], sides: [f64::NAN; 4] };
 
     /// Returns that of one geometry, given the sides of its box and their places.
     fn of(sides: [f64; 4], places: [f64; 4]) -> Self {
-        let outwards = |side: usize| {
-            let distance = if is_lower(side) { places[side] - sides[side] } else { sides[side] - places[side] };
+        let distance = |side: usize, is_positive: bool| {
+            let distance = if is_positive { sides[side] - places[side] } else { places[side] - sides[side] };
             match (sides[side].is_nan(), distance.is_nan()) {
                 // It has no box.
                 (true, _) => 0.0,
@@ -110,7 +112,8 @@ impl Reach {
                 (false, false) => distance.max(0.0),
             }
         };
-        Reach { most: std::array::from_fn(outwards), sides }
+        let outwards = std::array::from_fn(|side| distance(side, !is_lower(side)));
+        Reach { outwards, inwards: std::array::from_fn(|side| distance(side, is_lower(side))), sides }
     }
 
     /// Returns that of the geometries of both.
@@ -120,22 +123,24 @@ impl Reach {
             true => self.sides[side].min(other.sides[side]),
             false => self.sides[side].max(other.sides[side]),
         };
-        let most = std::array::from_fn(|side| self.most[side].max(other.most[side]));
-        Reach { most, sides: std::array::from_fn(outermost) }
+        let most = |one: [f64; 4], other: [f64; 4]| std::array::from_fn(|side| one[side].max(other[side]));
+        let (outwards, inwards) = (most(self.outwards, other.outwards), most(self.inwards, other.inwards));
+        Reach { outwards, inwards, sides: std::array::from_fn(outermost) }
     }
 
     /// Returns the bytes from which [`Reach::decode`] restores this.
     pub fn encode(&self) -> Vec<u8> {
-        self.most.iter().chain(&self.sides).flat_map(|number| number.to_le_bytes()).collect()
+        self.outwards.iter().chain(&self.inwards).chain(&self.sides).flat_map(|number| number.to_le_bytes()).collect()
     }
 
     /// Restores what was encoded; `None` for other bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (numbers, []) = bytes.as_chunks::<8>() else { return None };
         let numbers: Vec<f64> = numbers.iter().map(|number| f64::from_le_bytes(*number)).collect();
-        let (most, sides) = numbers.split_first_chunk::<4>()?;
-        let sides = sides.try_into().ok()?;
-        most.iter().all(|most| *most >= 0.0).then_some(Reach { most: *most, sides })
+        let (outwards, rest) = numbers.split_first_chunk::<4>()?;
+        let (inwards, sides) = rest.split_first_chunk::<4>()?;
+        let reach = Reach { outwards: *outwards, inwards: *inwards, sides: sides.try_into().ok()? };
+        outwards.iter().chain(inwards).all(|most| *most >= 0.0).then_some(reach)
     }
 }
 
@@ -187,7 +192,12 @@ mod tests {
                 let most = lines.iter().map(|line| of(line).1).fold(0.0, f64::max);
                 let ends = lines.iter().map(|line| of(line).0);
                 let end = if is_lower(side) { ends.fold(f64::NAN, f64::min) } else { ends.fold(f64::NAN, f64::max) };
-                prop_assert_eq!(found.most[side], most);
+                prop_assert_eq!(found.outwards[side], most);
+                let inwards = lines.iter().map(|(ends, centre)| {
+                    let (end, _) = of(&(*ends, *centre));
+                    if is_lower(side) { end - centre[side % 2] } else { centre[side % 2] - end }
+                });
+                prop_assert_eq!(found.inwards[side], inwards.fold(0.0, f64::max));
                 prop_assert!(found.sides[side] == end || lines.is_empty() && found.sides[side].is_nan());
             }
         }
@@ -196,10 +206,11 @@ mod tests {
     #[test]
     fn what_has_no_box_or_no_place_is_known_to_be_so() {
         let one = Reach::of([0.0, 0.0, 1.0, 1.0], [f64::NAN, 0.5, 2.0, 0.5]);
-        assert_eq!(one.most, [f64::INFINITY, 0.5, 0.0, 0.5]);
-        assert_eq!(Reach::of([f64::NAN; 4], [0.5; 4]).most, [0.0; 4]);
+        assert_eq!(one.outwards, [f64::INFINITY, 0.5, 0.0, 0.5]);
+        assert_eq!(one.inwards, [f64::INFINITY, 0.0, 1.0, 0.0]);
+        assert_eq!(Reach::of([f64::NAN; 4], [0.5; 4]).outwards, [0.0; 4]);
         assert_eq!(one.and(Reach::NONE), one);
         assert_eq!(Reach::decode(&[0; 63]), None);
-        assert_eq!(Reach::decode(&[[255; 8]; 8].concat()), None);
+        assert_eq!(Reach::decode(&[[255; 8]; 12].concat()), None);
     }
 }
