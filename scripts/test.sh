@@ -144,7 +144,7 @@ wait "$tools" || true
 tell "$work/tools"
 offer_places $((${TILEFS_TEST_PROGRAMS:-$(($(nproc) + 1))} - 1))
 # Those that take longest come first, so that none of them is left alone at the end.
-longest="tests/exports tests/program tests/tree tests/serve tests/python.rs tests/hostile tests/every_path tests/cloud"
+longest="tests/exports/ tests/program/ tests/tree/ tests/serve/ tests/python.rs tests/hostile/ tests/every_path/ tests/cloud/"
 for first in $longest ""; do
     for entry in ${later[@]+"${later[@]}"}; do
         IFS=$'\t' read -r source program folder <<<"$entry"
@@ -155,7 +155,7 @@ for first in $longest ""; do
         if [ "$of" = "$first" ]; then start run_program "$source" "$program" "$folder"; fi
     done
     # Compiles, so it starts beside programs that wait.
-    if [ "$first" = tests/serve ]; then start run_documentation; fi
+    if [ "$first" = tests/serve/ ]; then start run_documentation; fi
 done
 # Whoever waits for all places waits for all jobs.
 for ((place = 0; place < ${TILEFS_TEST_PROGRAMS:-$(($(nproc) + 1))}; place++)); do read -r -u 4; done

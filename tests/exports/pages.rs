@@ -34,7 +34,7 @@ const PAGES: [Page; 8] = [
 ];
 
 /// Pages whose commands are tested elsewhere: the examples in Python by `python/tests/test_readme.py`.
-const TESTED_ELSEWHERE: [&str; 1] = ["python"];
+const TESTED_ELSEWHERE: [&str; 2] = ["python", "types"];
 
 /// A fenced block of a page.
 struct Block<'a> {

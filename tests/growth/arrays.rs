@@ -53,7 +53,8 @@ fn attributes_with_metadata() {
     let notes = |prefix: &str, count: usize| -> Vec<Entry> {
         (1..=count).map(|number| (format!("{prefix}{number}.units"), "m".to_owned())).collect()
     };
-    let forms: [(&str, fn(usize) -> usize); 3] = [("named", |n| n), ("unnamed", |_| 1), ("none", |_| 0)];
+    type NamedForm = (&'static str, fn(usize) -> usize);
+    let forms: [NamedForm; 3] = [("named", |n| n), ("unnamed", |_| 1), ("none", |_| 0)];
     for (name, notes_of) in forms {
         let make =
             |count| stored(&schema(100, 100, attributes("a", count)), &notes("__tiledb_attr.a", notes_of(count)));

@@ -203,7 +203,8 @@ fn check(dataset: &Path, index: &Path, times: &[u64], about: &str) -> Files {
 
 /// Compares what other options show, after what was saved with the usual ones.
 fn check_options(dataset: &Path, index: &Path) {
-    let changes: [(&str, fn(&mut TreeOptions)); 4] = [
+    type Change = (&'static str, fn(&mut TreeOptions));
+    let changes: [Change; 4] = [
         ("rows by coordinates", |options| options.row_order = true),
         ("written cells", |options| options.extent = Extent::NonEmpty),
         ("names of axes", |options| options.axes_of_images = true),

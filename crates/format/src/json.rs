@@ -29,7 +29,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, check: fn() -> Result<()>) -> Resu
     if values(text, check)? > MAX_VALUES {
         return Err(Error::unsupported(format!("JSON of more than {MAX_VALUES} values")));
     }
-    let mut portions = Portions { rest: text.as_bytes(), check, stopped: None };
+    let mut portions = CheckedText { rest: text.as_bytes(), check, stopped: None };
     let parsed = serde_json::from_reader(&mut portions);
     match portions.stopped {
         Some(error) => Err(error),
@@ -56,13 +56,13 @@ fn values(text: &str, check: fn() -> Result<()>) -> Result<usize> {
 }
 
 /// A text that is read in portions.
-struct Portions<'t> {
+struct CheckedText<'t> {
     rest: &'t [u8],
     check: fn() -> Result<()>,
     stopped: Option<Error>,
 }
 
-impl Read for Portions<'_> {
+impl Read for CheckedText<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         // `serde_json` asks for single bytes.
         if self.stopped.is_none() && self.rest.len().is_multiple_of(PORTION) {

@@ -33,7 +33,7 @@ const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
 /// The start of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Element<'t> {
+pub struct XmlElement<'t> {
     name: &'t str,
     attributes: Vec<(String, String)>,
     /// Number of elements around it.
@@ -59,14 +59,14 @@ pub struct XmlReader<'t> {
 
 /// What one part of the text is.
 enum Part<'t> {
-    Start(Element<'t>),
+    Start(XmlElement<'t>),
     End,
     Text(Cow<'t, str>),
     Other,
     Eof,
 }
 
-impl<'t> Element<'t> {
+impl<'t> XmlElement<'t> {
     /// Returns the name without a prefix.
     pub fn name(&self) -> &'t str {
         local(self.name)
@@ -106,7 +106,7 @@ impl<'t> XmlReader<'t> {
     /// # Errors
     /// [`Error::Damaged`] with the offset if the text is not well-formed, [`Error::Unsupported`] beyond a limit, and
     /// those of `check`.
-    pub fn root(&mut self) -> Result<Element<'t>> {
+    pub fn root(&mut self) -> Result<XmlElement<'t>> {
         loop {
             match self.next_part()? {
                 Part::Start(element) => return Ok(element),
@@ -122,7 +122,7 @@ impl<'t> XmlReader<'t> {
     ///
     /// # Errors
     /// As for [`XmlReader::root`].
-    pub fn find(&mut self, name: &str) -> Result<Option<Element<'t>>> {
+    pub fn find(&mut self, name: &str) -> Result<Option<XmlElement<'t>>> {
         loop {
             match self.next_part()? {
                 Part::Start(element) if element.name() == name => return Ok(Some(element)),
@@ -136,7 +136,7 @@ impl<'t> XmlReader<'t> {
     ///
     /// # Errors
     /// As for [`XmlReader::root`].
-    pub fn child(&mut self, parent: &Element<'t>) -> Result<Option<Element<'t>>> {
+    pub fn child(&mut self, parent: &XmlElement<'t>) -> Result<Option<XmlElement<'t>>> {
         while self.depth > parent.depth {
             let is_own = self.depth == parent.depth + 1;
             match self.next_part()? {
@@ -152,7 +152,7 @@ impl<'t> XmlReader<'t> {
     ///
     /// # Errors
     /// As for [`XmlReader::root`].
-    pub fn text(&mut self, element: &Element<'t>) -> Result<String> {
+    pub fn text(&mut self, element: &XmlElement<'t>) -> Result<String> {
         let mut all = String::new();
         while self.depth > element.depth {
             let is_own = self.depth == element.depth + 1;
@@ -169,7 +169,7 @@ impl<'t> XmlReader<'t> {
     ///
     /// # Errors
     /// As for [`XmlReader::root`].
-    pub fn source(&mut self, element: &Element<'t>) -> Result<(&'t str, &'t str)> {
+    pub fn source(&mut self, element: &XmlElement<'t>) -> Result<(&'t str, &'t str)> {
         while self.depth > element.depth {
             if matches!(self.next_part()?, Part::Eof) {
                 return Err(self.malformed("an element has no end"));
@@ -202,7 +202,7 @@ impl<'t> XmlReader<'t> {
     }
 
     /// Returns the namespace of an element that is open, empty if it is in none; `None` if its prefix is not declared.
-    pub fn namespace(&self, element: &Element<'_>) -> Option<&str> {
+    pub fn namespace(&self, element: &XmlElement<'_>) -> Option<&str> {
         match element.name.split_once(':') {
             Some((prefix, _)) => self.namespaces.of(prefix),
             None => Some(self.namespaces.of("").unwrap_or_default()),
@@ -244,7 +244,7 @@ impl<'t> XmlReader<'t> {
         }
     }
 
-    fn start(&mut self, start: &BytesStart<'_>) -> Result<Element<'t>> {
+    fn start(&mut self, start: &BytesStart<'_>) -> Result<XmlElement<'t>> {
         self.elements += 1;
         if self.depth >= MAX_DEPTH {
             return Err(Error::unsupported(format!("XML with more than {MAX_DEPTH} elements within each other")));
@@ -258,7 +258,7 @@ impl<'t> XmlReader<'t> {
         let name =
             self.text.get(name).filter(|name| is_name(name)).ok_or_else(|| self.malformed("a tag has no name"))?;
         let attributes = self.attributes(start)?;
-        let element = Element { name, attributes, depth: self.depth, start: self.part, content: self.position() };
+        let element = XmlElement { name, attributes, depth: self.depth, start: self.part, content: self.position() };
         self.namespaces.enter(self.depth, &element.attributes);
         self.depth += 1;
         Ok(element)
@@ -391,7 +391,11 @@ mod tests {
 
     /// Reads all of a text, and returns the names with their depths.
     fn names(text: &str) -> Result<Vec<(usize, String)>> {
-        fn within<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>, all: &mut Vec<(usize, String)>) -> Result<()> {
+        fn within<'t>(
+            reader: &mut XmlReader<'t>,
+            element: &XmlElement<'t>,
+            all: &mut Vec<(usize, String)>,
+        ) -> Result<()> {
             all.push((element.depth, element.name().to_owned()));
             while let Some(child) = reader.child(element)? {
                 within(reader, &child, all)?;

@@ -2,8 +2,9 @@
 //!
 //! The superblock comes first, then object headers in the order of the tree, then the attributes' part of the global
 //! heap. Then come the nodes of all chunk indexes, then for each dataset its values and its part of the global heap.
-//! All positions are multiples of eight bytes. Values begin at pages of memory, which systems read as a whole: values
-//! that cannot be read leave metadata and other datasets readable.
+//! All positions are multiples of eight bytes. Systems read whole pages of memory: so that values that cannot be read
+//! leave metadata and other datasets readable, a dataset of a page or more shares no page. Smaller ones share pages with
+//! each other, because files of annotated data have hundreds of them.
 
 use crate::UNDEFINED;
 use crate::chunk_index::{self, ChunkIndex};
@@ -18,10 +19,10 @@ use crate::tree::{NodeKind, Tree};
 /// Maximum length of a file for HDF5 and file systems.
 const LARGEST_FILE: u64 = i64::MAX as u64;
 
-/// Alignment of metadata.
+/// Alignment of metadata and small datasets.
 const ALIGNMENT: u64 = 8;
 
-/// Alignment of values: a page of memory.
+/// Alignment of other datasets: a page of memory.
 const PAGE: u64 = 4096;
 
 /// A file: its length, and the position of everything in it.
@@ -215,9 +216,13 @@ fn encode(
 fn place(tree: &Tree, datasets: &mut [PlacedDataset], start: u64) -> Result<(Vec<FileRegion>, u64)> {
     let mut regions = Vec::new();
     let mut end = start;
+    // Whether the last region may share its page with small datasets.
+    let mut shares_page = false;
     let mut add = |number: usize, path: &str, content: RegionContent, bytes: Option<u64>| -> Result<u64> {
         let too_large = || Error::new(path, Problem::TooLarge { what: "the file".to_owned(), limit: LARGEST_FILE });
-        let alignment = if content == RegionContent::Nodes { ALIGNMENT } else { PAGE };
+        let is_small = content != RegionContent::Nodes && bytes.is_some_and(|bytes| bytes < PAGE);
+        let alignment = if content == RegionContent::Nodes || is_small && shares_page { ALIGNMENT } else { PAGE };
+        shares_page = is_small;
         let start = end.checked_next_multiple_of(alignment).ok_or_else(too_large)?;
         let region_end = bytes.and_then(|bytes| start.checked_add(bytes));
         end = region_end.filter(|end| *end <= LARGEST_FILE).ok_or_else(too_large)?;

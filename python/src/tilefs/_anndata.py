@@ -9,12 +9,14 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from . import _frames
 from ._errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     import anndata
     import numpy
     import pandas
+    import pyarrow
     import scipy.sparse
 
     from ._arrays import Array, Group
@@ -71,7 +73,7 @@ def to_anndata(
         return _matrix(_array(matrices, name), obs, var) if stored is None else stored.matrix(name)
 
     # These first, because a full one has columns meanwhile: the memory for these is free when larger ones are read.
-    elements = {
+    elements: Dict[str, Any] = {
         "obsm": _elements(measured, "obsm", obs, None),
         "varm": _elements(measured, "varm", var, None),
         "obsp": _elements(measured, "obsp", obs, obs),
@@ -144,8 +146,20 @@ class _Frame(NamedTuple):
         if numpy.any(numpy.diff(numbers) < 0):
             table = table.sort_by(_JOINID)
             numbers = table.column(_JOINID).to_numpy()
-        frame = table.drop_columns([_JOINID]).to_pandas()
+        frame = _exact(table.drop_columns([_JOINID]))
         return cls(_named(frame, array, kind), None if condition is None else numbers, len(every))
+
+
+def _exact(table: "pyarrow.Table") -> "pandas.DataFrame":
+    """Returns a table as a DataFrame in which integers and booleans beside nulls are themselves; pandas would make them
+    floating point and objects, which AnnData cannot write."""
+    import pandas
+
+    types, columns = _frames.nullable_types(), {}
+    for name, found in zip(table.column_names, table.columns):
+        is_nullable = found.null_count > 0 and found.type in types
+        columns[name] = types[found.type].__from_arrow__(found) if is_nullable else found.to_pandas()
+    return pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows))
 
 
 def _check_numbers(array: "Array", numbers: "numpy.ndarray[Any, Any]") -> None:
@@ -298,7 +312,7 @@ def _unstructured(group: "Optional[Group]", entered: Optional[Set[str]] = None) 
         elif member._opened.canonical() in entered:
             warnings.warn(f"{group.uri}: {name!r} is left out of uns, because it is there under another name", stacklevel=2)
         else:
-            found[name] = _unstructured(member, entered)  # type: ignore[arg-type]
+            found[name] = _unstructured(member, entered)  # pyright: ignore[reportArgumentType]
     found.update({key: value for key, value in group.metadata.items() if not key.startswith("soma_")})
     return found
 

@@ -30,7 +30,7 @@ def array_of(attribute: "Attribute", chunks: Any) -> Any:
     dtype = numpy.dtype("S32") if attribute.dtype == object else attribute._value_dtype
     if chunks == "tiles":
         chunks = tiles
-    chunks = dask.array.core.normalize_chunks(chunks, attribute.shape, dtype=dtype, previous_chunks=tiles)
+    chunks = dask.array.core.normalize_chunks(chunks, attribute.shape, dtype=dtype, previous_chunks=tiles)  # pyright: ignore[reportAttributeAccessIssue]
     empty = numpy.empty((0,) * attribute.ndim, dtype=attribute._value_dtype)
     return dask.array.from_array(
         _Values(attribute),
@@ -141,7 +141,7 @@ class _Partition:
         table = query._kept(rows, read, len(shown))
         table = table.select(range(len(shown))).rename_columns(shown)
         frame = _frames.typed(_frames.frame(array, table, keeps_arrow=True), array.metadata)
-        return frame.set_index(index[0]) if index else frame[list(columns)]
+        return frame.set_index(index[0]) if index else frame[list(columns)]  # pyright: ignore[reportReturnType]
 
     def __dask_tokenize__(self) -> Any:
         array = self._rows._array

@@ -138,14 +138,22 @@ def frame(array: "Array", table: "pyarrow.Table", *, keeps_arrow: bool = False) 
     return pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows))
 
 
+def nullable_types() -> "Mapping[Any, Any]":
+    """Returns the types of pandas for integers and booleans that can be null, by the types of Arrow."""
+    import pandas
+    import pyarrow
+
+    kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    types = {getattr(pyarrow, kind.lower())(): getattr(pandas, f"{kind}Dtype")() for kind in kinds}
+    return {**types, pyarrow.bool_(): pandas.BooleanDtype()}
+
+
 def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray", keeps_arrow: bool) -> Any:
     import pandas
     import pyarrow
     from pyarrow import types
 
-    kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    wide = {getattr(pyarrow, kind.lower())(): getattr(pandas, f"{kind}Dtype")() for kind in kinds}
-    wide[pyarrow.bool_()] = pandas.BooleanDtype()
+    wide = nullable_types()
     attribute = array.attributes.get(name)
     if attribute is not None and attribute.dtype.kind == "c":
         return _complex(attribute, found)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use tilefs_format::error::Error;
-use tilefs_format::xml::{Element, XmlReader};
+use tilefs_format::xml::{XmlElement, XmlReader};
 use tilefs_threads::cancellation;
 
 use crate::serve::http::path::{append, escape_markup};
@@ -168,7 +168,7 @@ impl Asked {
 
 /// Returns the properties that the children of an element name, each once; or that there are too many or their names are
 /// too long.
-fn named_in<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Result<Vec<Named>, String>, Error> {
+fn named_in<'t>(reader: &mut XmlReader<'t>, element: &XmlElement<'t>) -> Result<Result<Vec<Named>, String>, Error> {
     let (mut all, mut prefixes) = (Vec::<Named>::new(), HashMap::new());
     while let Some(child) = reader.child(element)? {
         let name = child.name();

@@ -74,8 +74,8 @@ def compare(read, wanted, where):
 def check():
     for seed in range(FRAMES):
         stored, folder = frame(seed), f"mnt_frame{seed}"
-        # Parquet has no dictionaries of numbers, so the column has the numbers themselves.
-        numbers = stored.astype({name: "int64" for name in stored.columns if name == "level"})
+        # Parquet has no dictionaries of numbers, so the column has the numbers themselves; a code may have none.
+        numbers = stored.astype({name: "Int64" for name in stored.columns if name == "level"})
         found = {"Parquet": pandas.read_parquet(f"{folder}/parquet/cells.parquet"), "Arrow": pandas.read_feather(f"{folder}/arrow/cells.arrow")}
         for how, read in found.items():
             compare(read, numbers if how == "Parquet" else stored, f"{folder} by {how}, as stored")

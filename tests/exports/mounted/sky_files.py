@@ -52,7 +52,7 @@ def check():
     header, sky = image("mnt_sky/fits/flux.fits")
     whole = WCS(header)
     assert (sky == stored("sky")).all() and header["BUNIT"] == "Jy/beam" and header["NAXIS"] == 2
-    assert header["OBJECT"] == "M 51" and header["EXPTIME"] == 300.5 and header["TELESCOPE_USED"] == "O'Brien", repr(header)
+    assert header["OBJECT"] == "M 51" and header["EXPTIME"] == 300.5 and header["TELESCOPE USED"] == "O'Brien", repr(header)
     assert list(header["HISTORY"]) == ["flat", "bias"] and header["NOTES"] == SKY["notes"].rstrip() and "DATAMAX" not in header
     assert np.allclose(whole.wcs_pix2world([[20, 15]], 0), [[202.5, 47.25]])
     for folder, first in ("slice/y=7..20,x=11..30", (7, 11)), ("islice/7:21,11:31", (7, 11)):

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::{Error, Result};
-use tilefs_format::xml::{Element, XmlReader};
+use tilefs_format::xml::{XmlElement, XmlReader};
 use tilefs_threads::cancellation;
 
 use crate::geo::bands::{Band, Bands};
@@ -68,8 +68,8 @@ impl Pam {
         Ok(pam)
     }
 
-    fn of<'t>(reader: &mut XmlReader<'t>, dataset: &Element<'t>, is_main: bool) -> Result<Self> {
-        let (mut pam, mut place, mut metadata) = (Pam::default(), Place::default(), Vec::new());
+    fn of<'t>(reader: &mut XmlReader<'t>, dataset: &XmlElement<'t>, is_main: bool) -> Result<Self> {
+        let (mut pam, mut place, mut metadata) = (Pam::default(), RasterPlace::default(), Vec::new());
         while let Some(child) = reader.child(dataset)? {
             match child.name() {
                 "SRS" if place.system.is_none() => {
@@ -117,7 +117,7 @@ impl Pam {
     }
 
     /// Reads the domain in which the driver describes how the array stores the raster.
-    fn structure<'t>(&mut self, reader: &mut XmlReader<'t>, domain: &Element<'t>) -> Result<()> {
+    fn structure<'t>(&mut self, reader: &mut XmlReader<'t>, domain: &XmlElement<'t>) -> Result<()> {
         while let Some(item) = reader.child(domain)? {
             let value = if item.name() == "MDI" { trimmed(reader, &item)? } else { None };
             let size = || value.as_ref()?.parse().ok().filter(|&size: &u64| size > 0);
@@ -214,7 +214,7 @@ impl<'a> AttributePam<'a> {
 const MAIN_ATTRIBUTE: &str = "TDB_VALUES";
 
 /// Reads the description of a band.
-fn band<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Band> {
+fn band<'t>(reader: &mut XmlReader<'t>, element: &XmlElement<'t>) -> Result<Band> {
     let mut band = Band::default();
     let number = |text: Option<String>| text?.parse().ok().filter(|number: &f64| number.is_finite());
     while let Some(child) = reader.child(element)? {
@@ -248,7 +248,7 @@ fn band<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Band> {
     Ok(band)
 }
 
-fn palette<'t>(reader: &mut XmlReader<'t>, table: &Element<'t>) -> Result<Vec<[i16; 4]>> {
+fn palette<'t>(reader: &mut XmlReader<'t>, table: &XmlElement<'t>) -> Result<Vec<[i16; 4]>> {
     let mut palette = Vec::new();
     while let Some(entry) = reader.child(table)? {
         if entry.name() == "Entry" {
@@ -261,7 +261,7 @@ fn palette<'t>(reader: &mut XmlReader<'t>, table: &Element<'t>) -> Result<Vec<[i
 }
 
 /// Returns the text within an element, without surrounding blanks; `None` if there is none.
-fn trimmed<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Option<String>> {
+fn trimmed<'t>(reader: &mut XmlReader<'t>, element: &XmlElement<'t>) -> Result<Option<String>> {
     let text = reader.text(element)?;
     let text = text.trim();
     Ok((!text.is_empty()).then(|| text.to_owned()))
@@ -279,7 +279,7 @@ fn number_word(text: &str) -> String {
 }
 
 /// Returns a number whose bytes GDAL wrote too, because its text has fewer digits than the number.
-fn exact_number(element: &Element<'_>) -> Option<String> {
+fn exact_number(element: &XmlElement<'_>) -> Option<String> {
     let digits = element.attribute("le_hex_equiv")?;
     let bytes = u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16)?.to_be_bytes();
     number::text(Datatype::Float64, &bytes).map(|text| number_word(&text))
@@ -294,14 +294,14 @@ fn transform(numbers: &str) -> Option<[f64; 6]> {
 
 /// The elements that place a raster: the first of each counts.
 #[derive(Default)]
-struct Place<'t> {
+struct RasterPlace<'t> {
     /// The text of the system, and its element.
-    system: Option<(Option<String>, Element<'t>)>,
+    system: Option<(Option<String>, XmlElement<'t>)>,
     has_transform: bool,
     transform: Option<[f64; 6]>,
 }
 
-impl Place<'_> {
+impl RasterPlace<'_> {
     fn georeference(self) -> Option<Georeference> {
         let (text, element) = self.system.map_or((None, None), |(text, element)| (text, Some(element)));
         let system = text.unwrap_or_default();

@@ -3,7 +3,7 @@
 //! They are kept as GDAL wrote them, and written again as XML, in the form that its PAM files and virtual rasters share.
 
 use tilefs_format::error::Result;
-use tilefs_format::xml::{Element, XmlReader};
+use tilefs_format::xml::{XmlElement, XmlReader};
 
 use crate::xml::escape;
 
@@ -54,7 +54,7 @@ pub enum DomainContent {
 
 impl MetadataDomain {
     /// Parses an element `Metadata`; `None` if the domain is empty.
-    pub(crate) fn parse<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Option<Self>> {
+    pub(crate) fn parse<'t>(reader: &mut XmlReader<'t>, element: &XmlElement<'t>) -> Result<Option<Self>> {
         let name = element.attribute("domain").unwrap_or_default().to_owned();
         let format = element.attribute("format").filter(|format| ["xml", "json"].contains(format));
         if let Some(format) = format {
@@ -166,8 +166,8 @@ struct ControlPoint {
 
 impl ControlPoints {
     /// Parses an element `GCPList`; `None` if it has no points.
-    pub(crate) fn parse<'t>(reader: &mut XmlReader<'t>, element: &Element<'t>) -> Result<Option<Self>> {
-        let attributes = |element: &Element<'_>| -> Vec<(String, String)> {
+    pub(crate) fn parse<'t>(reader: &mut XmlReader<'t>, element: &XmlElement<'t>) -> Result<Option<Self>> {
+        let attributes = |element: &XmlElement<'_>| -> Vec<(String, String)> {
             // What a prefix means is known only within the text.
             let own = element.attributes().filter(|(name, _)| !name.contains(':'));
             own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

@@ -123,7 +123,7 @@ struct BothColumns {
 }
 
 enum BothValues {
-    Fixed([DenseColumn; 2]),
+    Fixed(Box<[DenseColumn; 2]>),
     Var(Box<[DenseVarColumn; 2]>),
 }
 
@@ -206,9 +206,10 @@ impl Comparison {
         };
         let values = match field.is_variable() {
             true => BothValues::Var(Box::new([var(a)?, var(b)?])),
-            false => {
-                BothValues::Fixed([fixed(a, FieldFile::Data, &field.fill)?, fixed(b, FieldFile::Data, &field.fill)?])
-            }
+            false => BothValues::Fixed(Box::new([
+                fixed(a, FieldFile::Data, &field.fill)?,
+                fixed(b, FieldFile::Data, &field.fill)?,
+            ])),
         };
         let valid = |view| fixed(view, FieldFile::Validity, &[field.fill_validity]);
         let validity = if field.nullable { Some([valid(a)?, valid(b)?]) } else { None };

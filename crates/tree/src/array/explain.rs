@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use tilefs_export::Labels;
+use tilefs_export::{Labels, Metadatum};
 use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{OpenedArray, undecodable_fields};
@@ -172,19 +172,7 @@ impl Explanations {
         findings.warnings.extend(time::future_commits(&future));
         undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
         let enumerations = enumerations_of(array, &mut findings);
-        let metadata = match array.metadata() {
-            Ok(metadata) => {
-                findings.warnings.extend(meta::left_out(&metadata));
-                meta::for_formats(&metadata)
-            }
-            Err(error) => {
-                findings.warn(&error);
-                Vec::new()
-            }
-        };
-        if let Ok(told) = self.fields.told() {
-            findings.warnings.extend(told.remarks.iter().cloned());
-        }
+        let metadata = self.metadata(&mut findings);
         let cells = self.cells(&mut findings);
         let written = findings.known(self.written()).map(|(description, lasts)| {
             findings.last &= lasts;
@@ -224,6 +212,24 @@ impl Explanations {
                 && self.fields.subarray.row_count().is_ok_and(|rows| rows.most() > MAX_PART_ROWS),
         };
         (description, findings.last)
+    }
+
+    /// Returns the metadata for the texts; adds what is wrong with them to the findings.
+    fn metadata(&self, findings: &mut Problems) -> Vec<Metadatum> {
+        let metadata = match self.fields.subarray.array().metadata() {
+            Ok(metadata) => {
+                findings.warnings.extend(meta::left_out(&metadata));
+                meta::for_formats(&metadata)
+            }
+            Err(error) => {
+                findings.warn(&error);
+                Vec::new()
+            }
+        };
+        if let Ok(told) = self.fields.told() {
+            findings.warnings.extend(told.remarks.iter().cloned());
+        }
+        metadata
     }
 }
 

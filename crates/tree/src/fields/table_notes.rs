@@ -15,9 +15,12 @@ use crate::cells::{FieldId, Subarray as _};
 use crate::fields::FieldFolder;
 use crate::fields::meta;
 
+/// Texts of a file's metadata, each after its key.
+pub type NotesByKey = Vec<(String, String)>;
+
 /// Returns the metadata of the file of a table, by key. Columns that are geometries according to the array's metadata
 /// get the type of geometries.
-pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> Vec<(String, String)> {
+pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> NotesByKey {
     let metadata = metadata(fields);
     geoparquet::retype_geometries(columns, &metadata);
     let geometries = geoparquet::metadata(columns, &metadata);
@@ -29,10 +32,7 @@ pub fn notes(fields: &FieldFolder, columns: &mut [Column]) -> Vec<(String, Strin
 ///
 /// # Errors
 /// Fails if the storage does not answer. Geometries that are damaged or missing have no bounds.
-pub fn notes_in_parquet(
-    fields: &FieldFolder,
-    columns: &mut Vec<Column>,
-) -> Result<(Vec<(String, String)>, Option<StructColumn>)> {
+pub fn notes_in_parquet(fields: &FieldFolder, columns: &mut Vec<Column>) -> Result<(NotesByKey, Option<StructColumn>)> {
     let metadata = metadata(fields);
     geoparquet::retype_geometries(columns, &metadata);
     let frame = pandas_frame(fields, &metadata).metadata_in_parquet(columns);
@@ -92,7 +92,7 @@ fn pandas_frame(fields: &FieldFolder, metadata: &[Metadatum]) -> pandas::PandasF
     pandas::PandasFrame::of(metadata, fields.schema().is_sparse())
 }
 
-fn by_key(frame: String, geometries: Option<String>) -> Vec<(String, String)> {
+fn by_key(frame: String, geometries: Option<String>) -> NotesByKey {
     let geometries = geometries.map(|geometries| (geoparquet::KEY.to_owned(), geometries));
     [(pandas::KEY.to_owned(), frame)].into_iter().chain(geometries).collect()
 }

@@ -304,10 +304,10 @@ mod tests {
             written.iter().map(|one| one.resolve(is_contig, |_| Ok(false)).unwrap()).collect()
         };
         let (one, two) = (region("1", 999..=19_999), region("2", 4..=5_999));
-        assert_eq!(read("1:1,000-20,000", &["1"]), [one.clone()]);
+        assert_eq!(read("1:1,000-20,000", &["1"]), std::slice::from_ref(&one));
         assert_eq!(read("1:1,000-20,000,2:5-6,000", &["1", "2"]), [one.clone(), two.clone()]);
         assert_eq!(read("2:5-6,000,1:1,000-20000,000x", &["1"]), [two, one.clone(), region("000x", ALL)]);
-        assert_eq!(read("{1}:1,000-20,000", &["1"]), [one.clone()]);
+        assert_eq!(read("{1}:1,000-20,000", &["1"]), std::slice::from_ref(&one));
         assert_eq!(read("1:5,100", &["1"]), [region("1", 5_099..=5_099)]);
         assert_eq!(read("1:5,100", &["1", "100"]), [region("1", 4..=4), region("100", ALL)]);
         assert_eq!(read("1:5,{100}", &["1"]), [region("1", 4..=4), region("100", ALL)]);
