@@ -130,8 +130,9 @@ def doubled(tmp_path_factory):
             stored.meta.update({"soma_object_type": "SOMACollection", "depth": depth})
             for name in ("a", "b") if depth + 1 < DOUBLED else ():
                 stored.add("n", name=name, relative=True)
-    for folder in ("ms/RNA/X", "ms/RNA", "ms", "."):
-        group(root / folder)
+    kinds = {"ms/RNA/X": "SOMACollection", "ms/RNA": "SOMAMeasurement", "ms": "SOMACollection", ".": "SOMAExperiment"}
+    for folder, kind in kinds.items():
+        group(root / folder, soma_object_type=kind, soma_encoding_version="1.1.0")
     return root
 
 

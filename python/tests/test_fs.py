@@ -214,6 +214,10 @@ class DictTree:
         names = self.names(path)
         return names and [(name, self.info(f"{path}/{name}".strip("/"))) for name, _ in names]
 
+    def group(self, path):
+        self.info(path)
+        return None
+
     def read(self, path, start=None, end=None):
         return self.files[path][start:end]
 
