@@ -3,7 +3,7 @@
 //! The superblock comes first, then object headers in the order of the tree, then the attributes' part of the global
 //! heap. Then come the nodes of all chunk indexes, then for each dataset its values and its part of the global heap.
 //! All positions are multiples of eight bytes. Systems read whole pages of memory: so that values that cannot be read
-//! leave metadata and other datasets readable, a dataset of a page or more shares no page. Smaller ones share pages with
+//! leave metadata and other datasets readable, a dataset of 64 KiB or more shares no page. Smaller ones share pages with
 //! each other, because files of annotated data have hundreds of them.
 
 use crate::UNDEFINED;
@@ -24,6 +24,9 @@ const ALIGNMENT: u64 = 8;
 
 /// Alignment of other datasets: a page of memory.
 const PAGE: u64 = 4096;
+
+/// Datasets of fewer bytes are small. Zeros around the others are an eighth of these at most.
+const LEAST_ALIGNED: u64 = 16 * PAGE;
 
 /// A file: its length, and the position of everything in it.
 #[derive(Debug, Clone)]
@@ -220,7 +223,7 @@ fn place(tree: &Tree, datasets: &mut [PlacedDataset], start: u64) -> Result<(Vec
     let mut shares_page = false;
     let mut add = |number: usize, path: &str, content: RegionContent, bytes: Option<u64>| -> Result<u64> {
         let too_large = || Error::new(path, Problem::TooLarge { what: "the file".to_owned(), limit: LARGEST_FILE });
-        let is_small = content != RegionContent::Nodes && bytes.is_some_and(|bytes| bytes < PAGE);
+        let is_small = content != RegionContent::Nodes && bytes.is_some_and(|bytes| bytes < LEAST_ALIGNED);
         let alignment = if content == RegionContent::Nodes || is_small && shares_page { ALIGNMENT } else { PAGE };
         shares_page = is_small;
         let start = end.checked_next_multiple_of(alignment).ok_or_else(too_large)?;

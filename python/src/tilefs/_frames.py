@@ -157,7 +157,8 @@ def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray", keeps_arro
     attribute = array.attributes.get(name)
     if attribute is not None and attribute.dtype.kind == "c":
         return _complex(attribute, found)
-    if attribute is not None and attribute.nullable and found.type in wide:
+    # Times finer than nanoseconds are integers, of which some may be no time.
+    if found.type in wide and (found.null_count or attribute is not None and attribute.nullable):
         return wide[found.type].__from_arrow__(found)
     are_bytes = types.is_binary(found.type) or types.is_large_binary(found.type) or types.is_fixed_size_binary(found.type)
     if keeps_arrow and (found.type == pyarrow.date32() or are_bytes):

@@ -499,6 +499,9 @@ def fits(tree, fields):
             return None if blank is not None and each == blank else each.item() + int(zero) if zero else each.item()
 
         values = [[value(part) for part in each] if np.ndim(each) else value(each) for each in stored]
+        if unit_of(one.datatype) and one.cells != 1 and blank is not None:
+            # What is no time in a list is blank, too.
+            values = [[np.iinfo("i8").min if part is None else part for part in each] for each in values] if not one.nullable else values
         if one.nullable:
             values = [None if each == [None] * one.cells else each for each in values]
         word = f"`{'float' if header['BITPIX'] < 0 else 'int'}{abs(header['BITPIX'])}`" + (" `BZERO`" if zero else "") + (" `BLANK`" if blank is not None else "")
@@ -702,7 +705,12 @@ def h5ad(tree, fields):
         with open(path, "wb") as file:
             file.write(data)
         frame = anndata.read_h5ad(path).obs
-    yield from _frame(frame, fields, reasons)
+    for one, shown in _frame(frame, fields, reasons):
+        if one.labels is not None and one.labels.type == "DATETIME_YEAR" and isinstance(shown, Shown):
+            # The first day of each year, as Zarr counts it.
+            years = [None if day is None else int(np.datetime64(day, "D").astype("M8[Y]").astype("i8")) for day in shown.values]
+            shown = Shown(f"{shown.type} days", years, shown.form)
+        yield one, shown
 
 
 def annotated(tree, fields):

@@ -318,18 +318,19 @@ fn a_date_beyond_all_days_is_no_time() {
 fn variables_have_pages_of_their_own() {
     let files = |number: i32| {
         let column = |name: &str, number: i32| {
-            Column::fixed(Field::new(name, Datatype::Int32), vec![2, 750], le([number; 1500].map(i32::to_le_bytes)))
+            let field = Field::new(name, Datatype::Int32).with_values_per_cell(Some(2800));
+            Column::fixed(field, vec![2, 3], le([number; 6 * 2800].map(i32::to_le_bytes)))
         };
         let columns = dense(vec![column("before", 7), column("changed", number), column("after", 7)]);
         let forms = [Form::NetCdf4, Form::Plain].map(|form| read_all(&*hdf5(&columns, form).unwrap()));
         [vec![read_all(&*netcdf(&columns).unwrap().file.content)], forms.to_vec()].concat()
     };
-    let values = [8i32.to_be_bytes(), 8i32.to_le_bytes(), 8i32.to_le_bytes()].map(|value| value.repeat(1500));
+    let values = [8i32.to_be_bytes(), 8i32.to_le_bytes(), 8i32.to_le_bytes()].map(|value| value.repeat(6 * 2800));
     for ((one, other), values) in files(8).iter().zip(files(9)).zip(values) {
         let pages = one.chunks(MEMORY_PAGE as usize).zip(other.chunks(MEMORY_PAGE as usize));
         let changed: Vec<&[u8]> = pages.filter(|(one, other)| one != other).map(|(one, _)| one).collect();
         let changed = changed.concat();
-        assert!(changed.starts_with(&values) && changed.len() == 2 * MEMORY_PAGE as usize);
+        assert!(changed.starts_with(&values) && changed.len() == 17 * MEMORY_PAGE as usize);
         assert!(changed[values.len()..].iter().all(|byte| *byte == 0));
     }
 }
