@@ -153,9 +153,10 @@ def test_a_collection_with_many_names_is_read_once(doubled):
     assert len(found) == DOUBLED - 1
     assert len(tilefs.walk(str(doubled))) < 2 * DOUBLED
     import xarray
+    from tilefs._xarray import TilefsBackendEntrypoint
 
     with pytest.warns(UserWarning, match="under another name"):
-        groups = xarray.open_groups(str(doubled / "ms/RNA/uns"), engine="tilefs")
+        groups = xarray.open_groups(str(doubled / "ms/RNA/uns"), engine=TilefsBackendEntrypoint)
     assert len(groups) == DOUBLED
 
 
