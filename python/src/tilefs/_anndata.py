@@ -155,10 +155,10 @@ def _exact(table: "pyarrow.Table") -> "pandas.DataFrame":
     floating point and objects, which AnnData cannot write."""
     import pandas
 
-    types, columns = _frames.nullable_types(), {}
+    columns = {}
     for name, found in zip(table.column_names, table.columns):
-        is_nullable = found.null_count > 0 and found.type in types
-        columns[name] = types[found.type].__from_arrow__(found) if is_nullable else found.to_pandas()
+        exact = _frames.beside_nulls(found) if found.null_count else None
+        columns[name] = found.to_pandas() if exact is None else exact
     return pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows))
 
 

@@ -138,14 +138,18 @@ def frame(array: "Array", table: "pyarrow.Table", *, keeps_arrow: bool = False) 
     return pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows))
 
 
-def nullable_types() -> "Mapping[Any, Any]":
-    """Returns the types of pandas for integers and booleans that can be null, by the types of Arrow."""
+def beside_nulls(found: "pyarrow.ChunkedArray") -> Any:
+    """Returns integers or booleans of which some may be null in pandas' type for these, in which they stay themselves;
+    ``None`` for other types."""
     import pandas
-    import pyarrow
+    from pyarrow import types
 
-    kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    types = {getattr(pyarrow, kind.lower())(): getattr(pandas, f"{kind}Dtype")() for kind in kinds}
-    return {**types, pyarrow.bool_(): pandas.BooleanDtype()}
+    if types.is_boolean(found.type):
+        return pandas.BooleanDtype().__from_arrow__(found)
+    if not types.is_integer(found.type):
+        return None
+    kind = f"{'Int' if types.is_signed_integer(found.type) else 'UInt'}{found.type.bit_width}"
+    return getattr(pandas, f"{kind}Dtype")().__from_arrow__(found)
 
 
 def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray", keeps_arrow: bool) -> Any:
@@ -153,13 +157,13 @@ def _series(array: "Array", name: str, found: "pyarrow.ChunkedArray", keeps_arro
     import pyarrow
     from pyarrow import types
 
-    wide = nullable_types()
     attribute = array.attributes.get(name)
     if attribute is not None and attribute.dtype.kind == "c":
         return _complex(attribute, found)
     # Times finer than nanoseconds are integers, of which some may be no time.
-    if found.type in wide and (found.null_count or attribute is not None and attribute.nullable):
-        return wide[found.type].__from_arrow__(found)
+    exact = beside_nulls(found) if found.null_count or attribute is not None and attribute.nullable else None
+    if exact is not None:
+        return exact
     are_bytes = types.is_binary(found.type) or types.is_large_binary(found.type) or types.is_fixed_size_binary(found.type)
     if keeps_arrow and (found.type == pyarrow.date32() or are_bytes):
         # pandas does not read back the types of fixed size that it notes in Parquet files.

@@ -4,8 +4,8 @@
 //! writes with an older library. GDAL stores the coordinate system with them, as PROJJSON. Layers of points may have no
 //! other geometry than their coordinates; then it is computed.
 //!
-//! A column `bbox` (`bbox_2` if the array has a column of this name, and so on) has the box around each geometry, where the array itself is sorted by their places, so that bounds of
-//! the boxes are known and readers skip row groups:
+//! A column `bbox` (`bbox_2` if the array has a column of this name, and so on) has the box around each geometry, where the
+//! array itself is sorted by their places, so that bounds of the boxes are known and readers skip row groups:
 //!
 //! * GDAL's layers: the dimensions `_X` and `_Y` are the centre of the box
 //! * data frames of geometries of TileDB-SOMA: four dimensions are the sides
@@ -22,12 +22,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::Result;
-use tilefs_format::{json, text};
+use tilefs_format::json;
 use tilefs_threads::cancellation;
 
-use super::boxes::{AroundCentres, SIDES, boxes, points};
-use super::reach::{PlacedGeometries, Reach, is_lower};
-use crate::column::{Column, ColumnStatistics, Field, Metadatum};
+use super::boxes::{SIDES, points};
+use super::geometry_layout::{CoordinateRanges, GEOMETRY, GeometryLayout, name_of_gdal, value};
+use super::reach::{PlacedGeometries, Reach};
+use crate::column::{Column, Field, Metadatum};
 use crate::content::compose::Repeat;
 use crate::geo::projjson_of_wkt::projjson;
 use crate::parquet::StructColumn;
@@ -35,15 +36,8 @@ use crate::parquet::StructColumn;
 /// The key in the metadata of a Parquet file.
 pub const KEY: &str = "geo";
 
-/// GDAL's keys: the name of the geometry attribute, and its coordinate system.
-const GEOMETRY: &str = "GEOMETRY_ATTRIBUTE_NAME";
+/// GDAL's key for the coordinate system.
 const SYSTEM: &str = "CRS";
-
-/// GDAL's name for the attribute if no key names it.
-const USUAL_NAME: &str = "wkb_geometry";
-
-/// GDAL's dimensions.
-const AXES: [&str; 3] = ["_X", "_Y", "_Z"];
 
 /// GDAL's key for the name of the attribute with the identifiers of features, and TileDB-SOMA's name for them.
 const IDENTIFIERS: &str = "FID_ATTRIBUTE_NAME";
@@ -56,9 +50,6 @@ const RADIUS: &str = "radius";
 
 /// Maximum size of a coordinate system in bytes.
 const MAX_SYSTEM: usize = 256 << 10;
-
-/// If a table has all rows of its array: the names of dimensions of FLOAT64, and the least and the greatest coordinate.
-pub type CoordinateRanges = Vec<(String, [f64; 2])>;
 
 /// Returns the metadata of a file with these columns; `None` if none is a geometry.
 ///
@@ -79,7 +70,7 @@ pub fn in_parquet(
     ranges: impl FnOnce() -> CoordinateRanges,
     reach: impl FnOnce(&PlacedGeometries) -> Result<Option<Reach>>,
 ) -> Result<(Option<String>, Option<StructColumn>)> {
-    let layout = GeometryLayout::of(columns, of_array);
+    let layout = GeometryLayout::of(columns, of_array, primary(columns, of_array).as_deref());
     if let Some(GeometryLayout::Points(coordinates)) = &layout {
         columns.push(points(&free_name(columns, POINTS), coordinates));
         columns.extend(radius(coordinates, of_array).filter(|radius| has_no(columns, &radius.field.name)));
@@ -120,7 +111,7 @@ pub fn take_geometries(columns: &mut Vec<Column>, of_array: &[Metadatum]) -> Opt
         let number = columns.iter().position(|column| column.field.name == name)?;
         return Some(columns.remove(number));
     }
-    match GeometryLayout::of(columns, of_array)? {
+    match GeometryLayout::of(columns, of_array, None)? {
         GeometryLayout::Points(coordinates) => Some(points(&free_name(columns, POINTS), &coordinates)),
         GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => None,
     }
@@ -163,11 +154,6 @@ fn free_name(columns: &[Column], name: &str) -> String {
 fn is_geometry(field: &Field, of_gdal: &str) -> bool {
     let is_of_gdal = field.datatype == Datatype::Blob && field.name == of_gdal;
     field.values_per_cell.is_none() && (field.datatype == Datatype::GeomWkb || is_of_gdal)
-}
-
-/// Returns the name that GDAL gives to its geometries.
-fn name_of_gdal(of_array: &[Metadatum]) -> String {
-    value(of_array, GEOMETRY).unwrap_or_else(|| USUAL_NAME.to_owned())
 }
 
 /// Returns the names of the geometry columns.
@@ -218,133 +204,6 @@ pub fn unusable_system(of_array: &[Metadatum]) -> Option<String> {
     })
 }
 
-/// The relation of the geometries to the dimensions of their array.
-enum GeometryLayout {
-    /// GDAL's: the centres of the boxes, along x and y.
-    Centres(Box<[Column; 2]>),
-    /// TileDB-SOMA's: the sides of the boxes, in the order of [`SIDES`].
-    Boxes(Box<[Column; 4]>),
-    /// The coordinates of points, without another geometry.
-    Points(Vec<Column>),
-}
-
-impl GeometryLayout {
-    fn of(columns: &[Column], of_array: &[Metadatum]) -> Option<Self> {
-        let coordinates = |name: &str| {
-            let is_number = |field: &Field| field.datatype == Datatype::Float64 && field.values_per_cell == Some(1);
-            let mut all = columns.iter();
-            all.find(|column| column.field.name == name && is_number(&column.field) && column.validity.is_none())
-                .cloned()
-        };
-        let points = |names: &[&str]| {
-            let found: Vec<Column> = names.iter().take(3).map_while(|name| coordinates(name)).collect();
-            (found.len() > 1).then_some(GeometryLayout::Points(found))
-        };
-        let primary = primary(columns, of_array);
-        match value(of_array, "soma_object_type").as_deref() {
-            Some("SOMAGeometryDataFrame") if primary.is_some() => {
-                let axes = axes_of_soma(of_array)?;
-                let [x, y, ..] = axes.as_slice() else { return None };
-                let side = |axis, end| coordinates(&format!("tiledb__internal__{axis}__{end}"));
-                return Some(GeometryLayout::Boxes(Box::new([
-                    side(x, "min")?,
-                    side(y, "min")?,
-                    side(x, "max")?,
-                    side(y, "max")?,
-                ])));
-            }
-            Some("SOMAPointCloudDataFrame") if primary.is_none() => {
-                let axes = axes_of_soma(of_array)?;
-                return points(&axes.iter().map(String::as_str).collect::<Vec<_>>());
-            }
-            _ => {}
-        }
-        if value(of_array, "dataset_type").as_deref() != Some("geometry") {
-            return None;
-        }
-        match primary {
-            Some(name) if name == name_of_gdal(of_array) => {
-                Some(GeometryLayout::Centres(Box::new([coordinates(AXES[0])?, coordinates(AXES[1])?])))
-            }
-            Some(_) => None,
-            None => points(&AXES),
-        }
-    }
-
-    /// Returns the place of each side of the boxes, in the order of [`SIDES`]; `None` for points.
-    fn places(&self) -> Option<[&Column; 4]> {
-        match self {
-            GeometryLayout::Centres(centres) => Some(std::array::from_fn(|side| &centres[side % 2])),
-            GeometryLayout::Boxes(sides) => Some(std::array::from_fn(|side| &sides[side])),
-            GeometryLayout::Points(_) => None,
-        }
-    }
-
-    /// Returns the geometries with their places, if bounds follow from how far they reach; `None` for points.
-    fn placed(&self, geometries: &Column) -> Option<PlacedGeometries> {
-        let places = self.places()?;
-        let have_bounds = places.iter().all(|place| place.statistics.is_some());
-        if have_bounds { PlacedGeometries::new(geometries, places) } else { None }
-    }
-
-    /// Returns the dimensions that are the sides of boxes around the geometries: each holds its geometry.
-    fn stored_sides(&self, reach: Option<&Reach>) -> Option<[Column; 4]> {
-        let side = |number: usize, column: &Column| {
-            let field = Field::new(SIDES[number], Datatype::Float64);
-            Column { field, sort_rank: None, ..column.clone() }
-        };
-        match self {
-            GeometryLayout::Centres(_) => None,
-            GeometryLayout::Boxes(sides) => {
-                let hold_all = reach.is_some_and(|reach| reach.outwards == [0.0; 4]);
-                hold_all.then(|| std::array::from_fn(|number| side(number, &sides[number])))
-            }
-            GeometryLayout::Points(coordinates) => {
-                let [x, y, ..] = coordinates.as_slice() else { return None };
-                Some([side(0, x), side(1, y), side(2, x), side(3, y)])
-            }
-        }
-    }
-
-    /// Returns columns of the sides of the boxes around the geometries, with their bounds as far as they are known.
-    fn computed_sides(&self, geometries: &Column, reach: Option<&Reach>) -> Option<[Column; 4]> {
-        let (places, mut sides) = (self.places()?, boxes(geometries)?);
-        for (number, side) in sides.iter_mut().enumerate() {
-            let most = reach.map(|reach| [reach.outwards[number], reach.inwards[number]]);
-            let most = most.filter(|most| most.iter().all(|most| most.is_finite()));
-            let bounds = |places: &Arc<dyn ColumnStatistics>, [outwards, inwards]: [f64; 2]| {
-                let [below, above] = if is_lower(number) { [outwards, inwards] } else { [inwards, outwards] };
-                Arc::new(AroundCentres { centres: places.clone(), below, above })
-            };
-            let places = places[number].statistics.as_ref();
-            side.statistics = places.zip(most).map(|(places, most)| bounds(places, most) as _);
-        }
-        Some(sides)
-    }
-
-    /// Returns the least coordinates of all geometries, and the greatest.
-    fn bounds(&self, ranges: impl FnOnce() -> CoordinateRanges, reach: Option<&Reach>) -> Option<Vec<f64>> {
-        let bounds: Vec<f64> = match self {
-            GeometryLayout::Centres(_) | GeometryLayout::Boxes(_) => reach?.sides.to_vec(),
-            GeometryLayout::Points(coordinates) => {
-                let ranges = ranges();
-                let range = |column: &Column| {
-                    ranges.iter().find(|(name, _)| *name == column.field.name).map(|(_, range)| *range)
-                };
-                let ranges = coordinates.iter().map(range).collect::<Option<Vec<_>>>()?;
-                [0, 1].iter().flat_map(|end: &usize| ranges.iter().map(move |range| range[*end])).collect()
-            }
-        };
-        Some(bounds).filter(|bounds| bounds.iter().all(|bound| bound.is_finite()))
-    }
-}
-
-/// Returns the names of the axes of the space of an object of TileDB-SOMA.
-fn axes_of_soma(of_array: &[Metadatum]) -> Option<Vec<String>> {
-    let space: Value = json::parse(&value(of_array, "soma_coordinate_space")?, cancellation::check).ok()?;
-    space.as_array()?.iter().map(|axis| Some(axis.get("name")?.as_str()?.to_owned())).collect()
-}
-
 /// Returns a finite number in the metadata of an array.
 fn float(of_array: &[Metadatum], key: &str) -> Option<f64> {
     let found = of_array.iter().find(|metadatum| metadatum.key == key)?;
@@ -364,16 +223,6 @@ pub fn retype_geometries(columns: &mut [Column], of_array: &[Metadatum]) {
     }
 }
 
-/// Returns a text in the metadata of an array.
-fn value(of_array: &[Metadatum], key: &str) -> Option<String> {
-    let metadatum = of_array.iter().find(|metadatum| metadatum.key == key)?;
-    match metadatum.datatype {
-        // GDAL writes texts like this.
-        Datatype::UInt8 => String::from_utf8(metadatum.value.clone()).ok(),
-        datatype => text::decode(datatype, &metadatum.value).map(|text| text.into_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ops::Range;
@@ -382,6 +231,7 @@ mod tests {
     use tilefs_reader::array::ValueBounds;
 
     use super::*;
+    use crate::column::ColumnStatistics;
     use crate::content::Content;
     use crate::parquet::{ParquetFile, parquet_file};
 

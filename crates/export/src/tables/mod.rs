@@ -2,6 +2,7 @@
 
 mod boxes;
 pub mod geometries;
+pub mod geometry_layout;
 pub mod geoparquet;
 pub mod pandas;
 pub mod reach;

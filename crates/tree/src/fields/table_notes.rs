@@ -2,7 +2,8 @@
 //! geometry columns.
 
 use tilefs_export::parquet::StructColumn;
-use tilefs_export::tables::geoparquet::{self, CoordinateRanges};
+use tilefs_export::tables::geometry_layout::CoordinateRanges;
+use tilefs_export::tables::geoparquet;
 use tilefs_export::tables::pandas;
 use tilefs_export::tables::reach::{PlacedGeometries, Reach};
 use tilefs_export::{Column, Metadatum};
