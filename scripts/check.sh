@@ -18,24 +18,29 @@ step() {
     "$@"
 }
 
-# Prints each crate with a changed source file.
-changed() {
+# Prints the changed files whose names have this pattern.
+changed_files() {
+    local base
     base=${TILEFS_BASE:-$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || echo HEAD)}
-    { git diff --name-only "$base" && git ls-files --others --exclude-standard; } |
-        sed -nE 's|^crates/([^/]*)/.*\.rs$|\1|p; s|^src/.*\.rs$|tilefs|p' | sort -u
+    { git diff --name-only "$base" && git ls-files --others --exclude-standard; } | grep -E "$1" || true
 }
 
-if [ $# -gt 0 ]; then crates=$*; else crates=$(changed); fi
+if [ $# -gt 0 ]; then
+    crates=$*
+else
+    crates=$(changed_files '\.rs$' | sed -nE 's|^crates/([^/]*)/.*|\1|p; s|^src/.*|tilefs|p' | sort -u)
+fi
 
 step cargo fmt --all --check
 step cargo test --locked --quiet -p tilefs-documents
-if [ -z "$crates" ]; then
-    echo "no source file of a crate changed"
+if [ -z "$crates" ] && [ -z "$(changed_files '\.(rs|toml)$')" ]; then
+    echo "no source file changed"
     exit 0
 fi
-# The selection of the whole workspace has the features of scripts/test.sh, so its dependencies are compiled already.
-step cargo check --locked --quiet --workspace
+step cargo check --locked --quiet --workspace --tests
+# A crate alone has other features than the workspace, so the first time compiles its dependencies again.
 for crate in $crates; do
+    [ "$crate" = tilefs ] || [ -d "crates/$crate" ] || continue
     case $crate in
     # It has no unit tests: `cargo test --workspace --test python` runs those of the package.
     python) ;;

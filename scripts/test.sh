@@ -3,7 +3,7 @@
 # the tests need (fuse3), and the programs and packages with which tests open and compare files (GDAL, R, NumPy, tiledb
 # ...). It prints what it could not install; tests that lack a tool print SKIPPED and its name.
 #
-#   scripts/test.sh [options of cargo test] [-- arguments of every test program]
+#   scripts/test.sh [options of cargo test] [-- arguments of every test program, such as a part of the names of tests]
 #
 #   TILEFS_TEST_TOOLS=no    do not install those programs
 #   TILEFS_TEST_PROGRAMS=N  how many test programs run at the same time (one more than there are processors)
@@ -24,8 +24,13 @@ fail() {
 command -v cargo >/dev/null 2>&1 || fail "cargo is missing; install Rust as https://rustup.rs says"
 
 cargo_options=()
+# Options that select targets select no documentation.
+has_documentation=yes
 while [ $# -gt 0 ]; do
     [ "$1" = -- ] && break
+    case $1 in
+    --lib | --bin* | --test* | --bench* | --example* | --all-targets) has_documentation=no ;;
+    esac
     # All programs run in any case.
     [ "$1" = --no-fail-fast ] || cargo_options+=("$1")
     shift
@@ -155,7 +160,7 @@ for first in $longest ""; do
         if [ "$of" = "$first" ]; then start run_program "$source" "$program" "$folder"; fi
     done
     # Compiles, so it starts beside programs that wait.
-    if [ "$first" = tests/serve/ ]; then start run_documentation; fi
+    if [ "$first" = tests/serve/ ] && [ "$has_documentation" = yes ]; then start run_documentation; fi
 done
 # Whoever waits for all places waits for all jobs.
 for ((place = 0; place < ${TILEFS_TEST_PROGRAMS:-$(($(nproc) + 1))}; place++)); do read -r -u 4; done

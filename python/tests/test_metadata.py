@@ -79,10 +79,11 @@ def test_arrays_can_be_changed_and_absent_keys_name_near_ones(both):
     assert "__np_flat_matrix" not in list(ours) and "absent" not in ours
 
 
-def test_a_shape_that_does_not_fit_is_damage(tmp_path):
+@pytest.mark.parametrize("shape", [(4, 2**40), (-1, 3), (-2, -3), (2.0, 3.0), (6, 0), (2**62, 2**62)])
+def test_a_shape_that_does_not_fit_is_damage(tmp_path, shape):
     tiledb.Group.create(str(tmp_path / "g"))
     with tiledb.Group(str(tmp_path / "g"), "w") as group:
         group.meta["a"] = np.arange(6).reshape(2, 3)
-        group.meta["__np_shape_a"] = (4, 2**40)
+        group.meta["__np_shape_a"] = shape
     with pytest.raises(tilefs.DamagedError, match="6 numbers"):
         tilefs.open(tmp_path / "g").metadata["a"]

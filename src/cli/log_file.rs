@@ -76,7 +76,8 @@ fn names(path: &Path) -> VecDeque<OsString> {
 fn enter(folder: &OwnedFd, name: &OsStr) -> io::Result<AtName> {
     match link(folder, name)? {
         Some(target) => Ok(AtName::Link(target)),
-        None => Ok(AtName::Folder(openat(folder, name, FOLDER, Mode::empty())?)),
+        // If another user puts a link here now, it is no folder.
+        None => Ok(AtName::Folder(openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)),
     }
 }
 

@@ -6,7 +6,8 @@
 //! for more text than there is.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::collections::hash_map::{Entry, HashMap};
 use std::ops::Range;
 
 use quick_xml::XmlVersion;
@@ -341,7 +342,12 @@ impl Namespaces {
     /// Forgets what an element declared that ends.
     fn leave(&mut self, depth: usize) {
         while let Some((_, prefix)) = self.declared.pop_if(|(declared, _)| *declared >= depth) {
-            self.by_prefix.get_mut(&prefix).and_then(Vec::pop);
+            if let Entry::Occupied(mut all) = self.by_prefix.entry(prefix) {
+                all.get_mut().pop();
+                if all.get().is_empty() {
+                    all.remove();
+                }
+            }
         }
     }
 

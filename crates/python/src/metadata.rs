@@ -12,9 +12,8 @@ use tilefs_reader::Metadata;
 
 use crate::call;
 
-/// A value: its bytes or text, NumPy's type of one number (`None` for bytes and text), how many there are, and the type in
-/// TileDB.
-pub type PyMetadataValue<'py> = (Bound<'py, PyAny>, Option<String>, u32, &'static str);
+/// A value: its bytes or text, NumPy's type of one number (`None` for bytes and text), and the type in TileDB.
+pub type PyMetadataValue<'py> = (Bound<'py, PyAny>, Option<String>, &'static str);
 
 /// Returns all keys, in byte order.
 pub fn keys<'py>(py: Python<'py>, metadata: &Metadata) -> Vec<Bound<'py, PyBytes>> {
@@ -36,12 +35,7 @@ pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyRe
     })?;
     let datatype = value.datatype;
     if datatype.kind() != Kind::Bytes {
-        return Ok(Some((
-            PyBytes::new(py, &bytes).into_any(),
-            Some(npy::dtype(datatype)),
-            value.count,
-            datatype.name(),
-        )));
+        return Ok(Some((PyBytes::new(py, &bytes).into_any(), Some(npy::dtype(datatype)), datatype.name())));
     }
     // As in TileDB-Py, ASCII is bytes, other text is text, and anything else bytes.
     let is_ascii = matches!(datatype, Datatype::StringAscii | Datatype::Char);
@@ -49,5 +43,5 @@ pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyRe
         Some(text) => text.into_pyobject(py)?.into_any(),
         None => PyBytes::new(py, &bytes).into_any(),
     };
-    Ok(Some((shown, None, value.count, datatype.name())))
+    Ok(Some((shown, None, datatype.name())))
 }

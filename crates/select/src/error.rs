@@ -69,10 +69,11 @@ impl SelectionError {
         }
     }
 
-    /// Adds what a text that does not parse probably means, if there is a guess.
-    pub(super) fn with_guess(mut self, text: &str) -> Self {
+    /// Adds what a text that does not parse probably means, if there is a guess. `is_integral` tells whether the dimension is
+    /// known to have integers.
+    pub(super) fn with_guess(mut self, text: &str, is_integral: bool) -> Self {
         if self.kind == SelectionErrorKind::Syntax
-            && let Some(guess) = meant(text)
+            && let Some(guess) = meant(text, is_integral)
         {
             self.message += &format!("; write {guess}");
         }

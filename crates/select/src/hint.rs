@@ -1,14 +1,14 @@
 //! What was probably meant by a text that is no selection: the signs of other languages, blanks, and `5-9`.
 
 /// Returns how the selection along one dimension is written that this text probably means; `None` if there is no such
-/// guess.
-pub fn meant(text: &str) -> Option<String> {
+/// guess. Of integers, `>10` is from 11 on; of others, a range cannot leave out its end.
+pub fn meant(text: &str, is_integral: bool) -> Option<String> {
     let plain = without_blanks(text);
     let (name, range) = match plain.split_once('=') {
         Some((name, range)) if !name.ends_with(['<', '>', '!']) => (Some(name), range.trim_start_matches('=')),
         _ => (None, plain.as_str()),
     };
-    let guess = match (comparison(range), between(range)) {
+    let guess = match (comparison(range, is_integral), between(range)) {
         (Some((inner, range)), _) => joined(name.or(inner), &range),
         (None, Some(range)) => joined(name, &range),
         (None, None) => joined(name, range),
@@ -28,7 +28,7 @@ fn without_blanks(text: &str) -> String {
 }
 
 /// Returns the range that a comparison means, and its name if it has one: `>=10`, `y>=10`, `y<10`.
-fn comparison(text: &str) -> Option<(Option<&str>, String)> {
+fn comparison(text: &str, is_integral: bool) -> Option<(Option<&str>, String)> {
     let place = text.find(['<', '>'])?;
     let (name, sign) = text.split_at(place);
     let (is_lower, value) = (sign.starts_with('>'), &sign[1..]);
@@ -37,7 +37,8 @@ fn comparison(text: &str) -> Option<(Option<&str>, String)> {
         return None;
     }
     let nearest = value.parse::<i64>().ok().and_then(|value| value.checked_add(if is_lower { 1 } else { -1 }));
-    let value = nearest.filter(|_| is_strict).map_or_else(|| value.to_owned(), |nearest| nearest.to_string());
+    let value =
+        nearest.filter(|_| is_strict && is_integral).map_or_else(|| value.to_owned(), |nearest| nearest.to_string());
     let range = if is_lower { format!("{value}..") } else { format!("..{value}") };
     Some(((!name.is_empty()).then_some(name), range))
 }
@@ -81,13 +82,16 @@ mod tests {
             ("y==10", "y=10"),
             ("y=5 .. 9", "y=5..9"),
         ] {
-            assert_eq!(meant(typed).as_deref(), Some(guess), "{typed}");
-            assert!(crate::syntax::parse(guess).is_ok() && meant(guess).is_none(), "{guess}");
+            assert_eq!(meant(typed, true).as_deref(), Some(guess), "{typed}");
+            assert!(crate::syntax::parse(guess).is_ok() && meant(guess, true).is_none(), "{guess}");
+        }
+        for (typed, guess) in [(">10", "10.."), ("<-3", "..-3"), ("y<10", "y=..10"), (">=10", "10..")] {
+            assert_eq!(meant(typed, false).as_deref(), Some(guess), "{typed}");
         }
         for typed in
             ["", "5", "5..9", "a", "-", "--1", "2024-01-02", "a-b", "1e-3", ">", "5<y", "y><3", "1.5", "lastly"]
         {
-            assert_eq!(meant(typed), None, "{typed}");
+            assert_eq!(meant(typed, false), None, "{typed}");
         }
     }
 }

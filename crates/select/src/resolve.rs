@@ -44,7 +44,7 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
                     numbers.extend(all().map(|(number, one)| (one.name.as_str(), (number, None))));
                 }
                 let known = numbers.get(&*value::decoded(name)?).copied();
-                known.ok_or_else(|| unknown_dimension(name, dimensions).with_guess(text.whole.text))?
+                known.ok_or_else(|| unknown_dimension(name, dimensions).with_guess(text.whole.text, false))?
             }
         };
         let (Some(bounds), Some(slot)) = (dimensions.get(number), selected.get_mut(number)) else { continue };
@@ -60,7 +60,11 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
             |error: SelectionError| SelectionError { message: format!("{called}: {}", error.message), ..error };
         // Dates have dashes, too.
         let is_date = label.is_none() && bounds.datatype.time_unit().is_some();
-        let guessed = |error: SelectionError| if is_date { error } else { error.with_guess(text.whole.text) };
+        let is_integral = label.is_none() && bounds.is_counted();
+        let guessed = |error: SelectionError| match is_date {
+            true => error,
+            false => error.with_guess(text.whole.text, is_integral),
+        };
         *slot = Some(selected.map_err(|error| guessed(explained(error)))?);
     }
     Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())

@@ -56,7 +56,7 @@ fn dimension(whole: SelectionToken<'_>) -> Result<DimensionText<'_>> {
     if let Some(place) = ranges.text.find('=') {
         let second = ranges.part(place, place + 1);
         let error = SelectionError::syntax(second, "a second '='; in a name or value it is written %3D");
-        return Err(error.with_guess(whole.text));
+        return Err(error.with_guess(whole.text, false));
     }
     Ok(DimensionText { whole, name, ranges: ranges.split('+').map(range).collect::<Result<_>>()? })
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import weakref
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _anndata, _display, _options, _queries, _selections, _subscripts, _tilefs
 from ._attributes import Attribute
@@ -563,12 +564,11 @@ class Metadata(Mapping[str, Any]):
         found = self._stored(key)
         if found is None:
             return self._array(key)
-        if not isinstance(found, _Numbers):
+        if isinstance(found, (str, bytes)):
             return found
-        values = found.values
-        if len(values) == 1 and values.dtype.kind in "ifmM":
-            return values[0]
-        listed = tuple(values) if values.dtype.kind in "mM" else tuple(values.tolist())
+        if len(found) == 1 and found.dtype.kind in "ifmM":
+            return found[0]
+        listed = tuple(found) if found.dtype.kind in "mM" else tuple(found.tolist())
         return listed[0] if len(listed) == 1 else listed
 
     def _stored(self, key: str) -> Any:
@@ -578,8 +578,8 @@ class Metadata(Mapping[str, Any]):
         found = self._owner._opened.metadata_value(key.encode("utf-8", "surrogateescape"))
         if found is None:
             return None
-        value, dtype, _, _ = found
-        return value if dtype is None else _Numbers(numpy.frombuffer(value, dtype=dtype).copy())
+        value, dtype, _ = found
+        return value if dtype is None else numpy.frombuffer(value, dtype=dtype).copy()
 
     def _array(self, key: str) -> Any:
         """Returns an array of NumPy."""
@@ -588,19 +588,19 @@ class Metadata(Mapping[str, Any]):
         found = self._owner._opened.metadata_value((_NUMBERS + key).encode("utf-8", "surrogateescape"))
         if found is None:
             raise KeyError(_no_such(self._owner.uri, "metadata key", key, self))
-        value, dtype, _, datatype = found
+        value, dtype, datatype = found
         stored = value.encode() if isinstance(value, str) else value
         # Texts of NumPy have four bytes for each letter.
         is_text = datatype == "STRING_UTF8" and len(stored) % 4 == 0
         numbers = numpy.frombuffer(stored, dtype or ("<U1" if is_text else "S1")).copy()
         shape = self._stored(_SHAPE + key)
-        if not isinstance(shape, _Numbers):
+        if not isinstance(shape, numpy.ndarray):
             return numbers
-        lengths = tuple(shape.values.tolist())
-        try:
-            return numbers.reshape(lengths)
-        except ValueError:
-            raise DamagedError(f"{self._owner.uri}: the metadata {key} have {len(numbers)} numbers, and the shape {lengths}") from None
+        lengths = tuple(shape.tolist())
+        are_lengths = shape.dtype.kind in "iu" and all(length >= 0 for length in lengths)
+        if not are_lengths or math.prod(lengths) != len(numbers):
+            raise DamagedError(f"{self._owner.uri}: the metadata {key} have {len(numbers)} numbers, and the shape {lengths}")
+        return numbers.reshape(lengths)
 
     def _ipython_key_completions_(self) -> List[str]:
         return list(self)
@@ -615,12 +615,6 @@ class Metadata(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<tilefs.Metadata of {self._owner.uri!r}: {', '.join(self)}>"
-
-
-class _Numbers(NamedTuple):
-    """The numbers of a value."""
-
-    values: "numpy.ndarray[Any, Any]"
 
 
 def _numbered(uri: str, kind: str, number: int, found: Sequence[T]) -> T:

@@ -8,6 +8,8 @@ pub struct TreePath {
     names: Vec<String>,
     /// Whether it ends with a slash: only folders have such a path.
     is_folder: bool,
+    /// The number of folders in the URL, of which some may have empty names: relative URLs count those, too.
+    depth: usize,
 }
 
 impl TreePath {
@@ -17,9 +19,11 @@ impl TreePath {
     /// The reason why no tree has such a path, in one line.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let inner = text.strip_prefix('/').ok_or("the path does not begin with a slash")?;
-        let (mut names, mut is_folder) = (Vec::new(), true);
-        for segment in inner.split('/') {
+        let (mut names, mut is_folder, mut depth) = (Vec::new(), true, 0);
+        let mut segments = inner.split('/').peekable();
+        while let Some(segment) = segments.next() {
             let name = decode(segment)?;
+            depth += usize::from(segments.peek().is_some() && name != ".");
             is_folder = matches!(name.as_str(), "" | ".");
             match name.as_str() {
                 "" | "." => {}
@@ -28,7 +32,7 @@ impl TreePath {
                 _ => names.push(name),
             }
         }
-        Ok(TreePath { names, is_folder })
+        Ok(TreePath { names, is_folder, depth })
     }
 
     pub fn names(&self) -> &[String] {
@@ -47,7 +51,7 @@ impl TreePath {
 
     /// Returns the relative URL of the root, from the URL of this path.
     pub fn to_root(&self) -> String {
-        match self.names.len() - usize::from(!self.is_folder) {
+        match self.depth {
             0 => "./".to_owned(),
             depth => "../".repeat(depth),
         }
@@ -146,10 +150,28 @@ mod tests {
             ("/%2E/a", "/a"),
             ("/a/./b", "/a/b"),
         ] {
-            assert_eq!(TreePath::parse(text), TreePath::parse(expected), "{text}");
+            assert_eq!(names(text), names(expected), "{text}");
         }
         for folder in ["/a//", "/a/.", "/a/./", "/a/%2e"] {
-            assert_eq!(TreePath::parse(folder), TreePath::parse("/a/"), "{folder}");
+            let path = TreePath::parse(folder).unwrap();
+            assert!(path.names == ["a"] && path.is_folder(), "{folder}");
+        }
+    }
+
+    /// Browsers leave out `.` before they resolve a relative URL, and keep empty names.
+    #[test]
+    fn the_way_to_the_root_is_that_of_browsers() {
+        for (text, way) in [
+            ("/", "./"),
+            ("/a", "./"),
+            ("/a/", "../"),
+            ("/a/b", "../"),
+            ("/a//", "../../"),
+            ("//a", "../"),
+            ("/a/./b/", "../../"),
+            ("/a/.", "../"),
+        ] {
+            assert_eq!(TreePath::parse(text).unwrap().to_root(), way, "{text}");
         }
     }
 

@@ -12,7 +12,7 @@ const PREFIX: &str = "x-forwarded-prefix";
 const OF_PROXIES: [&str; 6] =
     ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-forwarded-server", "x-real-ip"];
 
-/// Maximum length of a prefix in bytes.
+/// Maximum length of a whole prefix in bytes: each URL of a reply repeats it.
 const LONGEST: usize = 1 << 10;
 
 /// Where the client of a request finds the tree.
@@ -32,7 +32,7 @@ impl Root {
         let parts: Option<Vec<&str>> = headers.get_all(PREFIX).iter().map(|part| part.to_str().ok()).collect();
         let parts = parts.filter(|parts| !parts.is_empty());
         let prefix = parts.and_then(|parts| parts.iter().flat_map(|part| part.split(',')).map(prefix).collect());
-        match prefix {
+        match prefix.filter(|prefix: &String| prefix.len() <= LONGEST) {
             Some(prefix) => Root::Below(prefix),
             None if is_forwarded(headers, version, port) => Root::Unknown,
             None => Root::Below(String::new()),
@@ -68,7 +68,7 @@ fn prefix(part: &str) -> Option<&str> {
     let part = part.trim().trim_end_matches('/');
     let is_path = part.is_empty() || part.starts_with('/') && !part.contains("//");
     let is_plain = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+=:@".contains(&byte));
-    (is_path && is_plain && part.len() <= LONGEST).then_some(part)
+    (is_path && is_plain).then_some(part)
 }
 
 /// Returns whether a request looks as if a proxy has passed it on: by headers of proxies, an old version, which nginx
@@ -117,6 +117,8 @@ mod tests {
         {
             assert_eq!(root(&[(PREFIX, wrong)], Version::HTTP_11), Root::Below(String::new()), "{wrong}");
         }
+        let half = format!("/{}", "a".repeat(LONGEST / 2));
+        assert_eq!(root(&[(PREFIX, &half), (PREFIX, &half)], Version::HTTP_11), Root::Below(String::new()));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Converts coordinate systems from well-known text of both versions to PROJ's JSON form (PROJJSON 0.7), as far as PROJ has
-//! a word for each of their elements.
+//! Converts coordinate systems from well-known text of both versions to PROJ's JSON form (PROJJSON 0.7), as far as it has
+//! words for all elements that change positions. Others, such as remarks, are left out.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -12,8 +12,17 @@ const SCHEMA: &str = "https://proj.org/schemas/v0.7/projjson.schema.json";
 const ABOUT: [&str; 9] =
     ["ID", "AUTHORITY", "USAGE", "SCOPE", "AREA", "BBOX", "VERTICALEXTENT", "TIMEEXTENT", "REMARK"];
 
+/// Maximum numbers of axes and of parameters of a system, and length of a unit's name: each axis and parameter has a copy
+/// of it.
+const MAX_AXES: usize = 3;
+const MAX_PARAMETERS: usize = 32;
+const MAX_UNIT: usize = 256;
+
+/// Elements of a datum that move positions, which are bound systems for PROJ.
+const SHIFTS: [&str; 2] = ["TOWGS84", "EXTENSION"];
+
 /// Returns the PROJJSON of a geographic, geodetic, projected, vertical or compound system; `None` for others, and if an
-/// element has no word in it.
+/// element that changes positions has no word in it.
 pub fn projjson(text: &str) -> Option<Value> {
     let Value::Object(system) = system(&WktElement::parse(text)?)? else { return None };
     let schema = [("$schema".to_owned(), SCHEMA.into())];
@@ -45,6 +54,9 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
         }
         "ProjectedCRS" => {
             let base = element.child(&["GEOGCS", "BASEGEOGCRS", "BASEGEODCRS"])?;
+            if base.child(&["EXTENSION", "BOUNDCRS"]).is_some() {
+                return None;
+            }
             let mut base_system = named(base)?;
             base_system.insert("type".to_owned(), "GeographicCRS".into());
             base_system.append(&mut frame(base)?);
@@ -61,6 +73,9 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
         }
         "VerticalCRS" => {
             let datum = element.child(&["VERT_DATUM", "VDATUM", "VERTICALDATUM"])?;
+            if datum.child(&SHIFTS).is_some() {
+                return None;
+            }
             let mut frame = named(datum)?;
             frame.insert("type".to_owned(), "VerticalReferenceFrame".into());
             frame.append(&mut identifier(datum)?);
@@ -86,6 +101,9 @@ fn named(element: &WktElement<'_>) -> Option<Map<String, Value>> {
 fn frame(system: &WktElement<'_>) -> Option<Map<String, Value>> {
     let ensemble = system.child(&["ENSEMBLE"]);
     let element = ensemble.or_else(|| system.child(&["DATUM", "GEODETICDATUM", "TRF"]))?;
+    if element.child(&SHIFTS).is_some() {
+        return None;
+    }
     let mut frame = named(element)?;
     if element.text() == Some("WGS_1984") {
         frame.insert("name".to_owned(), "World Geodetic System 1984".into());
@@ -115,8 +133,12 @@ fn frame(system: &WktElement<'_>) -> Option<Map<String, Value>> {
         }
     };
     if let Some(meridian) = system.child(&["PRIMEM", "PRIMEMERIDIAN"]).filter(|one| one.number(1) != Some(0.0)) {
-        // The first version has degrees, whatever the unit of the system is.
         let unit = meridian.child(&["ANGLEUNIT"]);
+        // Of the first version, some writers mean the unit of the system, and others degrees.
+        let unit_of_system = system.child(&["UNIT"]).map(self::unit);
+        if unit.is_none() && unit_of_system.is_some_and(|unit| unit.is_none_or(|unit| unit != "degree")) {
+            return None;
+        }
         let mut found = named(meridian)?;
         found.insert("longitude".to_owned(), measure(meridian.json_number(1)?, unit, "degree")?);
         found.append(&mut identifier(meridian)?);
@@ -155,7 +177,7 @@ fn conversion(system: &WktElement<'_>, base: &WktElement<'_>) -> Option<Value> {
         found.append(&mut identifier(parameter)?);
         Some(Value::from(found))
     };
-    let parameters = element.children().filter(|child| child.is(&["PARAMETER"])).map(parameter);
+    let parameters = at_most(MAX_PARAMETERS, element, "PARAMETER")?.map(parameter);
     let parameters = parameters.collect::<Option<Vec<_>>>()?;
     let mut found = named(element)?;
     found.insert("method".to_owned(), found_method.into());
@@ -185,12 +207,13 @@ fn conversion_of_first_version(system: &WktElement<'_>, base: &WktElement<'_>) -
         };
         Some(json!({"name": name, "value": parameter.json_number(1)?, "unit": unit}))
     };
-    let parameters = system.children().filter(|child| child.is(&["PARAMETER"])).map(parameter);
+    let parameters = at_most(MAX_PARAMETERS, system, "PARAMETER")?.map(parameter);
     let parameters = parameters.collect::<Option<Vec<_>>>()?;
     Some(json!({"name": "unnamed", "method": {"name": method}, "parameters": parameters}))
 }
 
-/// Returns the coordinate system, as a member of the object. Without axes, they are those that PROJ takes.
+/// Returns the coordinate system, as a member of the object. Without axes, the latitude comes first, which has no effect
+/// in GeoParquet: there, the longitude or easting always comes first.
 fn axes(system: &WktElement<'_>, subtype: &str) -> Option<Map<String, Value>> {
     let shared = system.child(&["UNIT", "LENGTHUNIT", "ANGLEUNIT"]);
     let axis = |axis: &WktElement<'_>| {
@@ -210,7 +233,7 @@ fn axes(system: &WktElement<'_>, subtype: &str) -> Option<Map<String, Value>> {
         }
         Some(found)
     };
-    let mut found = system.children().filter(|child| child.is(&["AXIS"])).map(axis).collect::<Option<Vec<_>>>()?;
+    let mut found = at_most(MAX_AXES, system, "AXIS")?.map(axis).collect::<Option<Vec<_>>>()?;
     if found.is_empty() {
         let names: &[[&str; 3]] = match subtype {
             "ellipsoidal" => &[["Geodetic latitude", "Lat", "north"], ["Geodetic longitude", "Lon", "east"]],
@@ -229,6 +252,16 @@ fn axes(system: &WktElement<'_>, subtype: &str) -> Option<Map<String, Value>> {
     let subtype = system.child(&["CS"]).and_then(|kind| kind.word(0)).unwrap_or(subtype);
     let axes = json!({"subtype": subtype, "axis": found});
     Some([("coordinate_system".to_owned(), axes)].into_iter().collect())
+}
+
+/// Returns the elements of a keyword within another one; `None` if there are more than `most`.
+fn at_most<'e, 't>(
+    most: usize,
+    element: &'e WktElement<'t>,
+    keyword: &'static str,
+) -> Option<impl Iterator<Item = &'e WktElement<'t>>> {
+    let found = move || element.children().filter(move |child| child.is(&[keyword]));
+    (found().count() <= most).then(found)
 }
 
 /// Returns the name of an axis and its abbreviation: `easting (E)` has both.
@@ -256,7 +289,7 @@ fn measure(number: Value, unit: Option<&WktElement<'_>>, rule: &str) -> Option<V
 
 /// Returns a unit: one of the three known by name, or one that is described.
 fn unit(element: &WktElement<'_>) -> Option<Value> {
-    let (name, factor) = (element.text()?, element.number(1)?);
+    let (name, factor) = (element.text().filter(|name| name.len() <= MAX_UNIT)?, element.number(1)?);
     let kind = match element.keyword.to_ascii_uppercase().as_str() {
         "LENGTHUNIT" => "LinearUnit",
         "ANGLEUNIT" => "AngularUnit",
@@ -366,5 +399,33 @@ mod tests {
         let extended =
             of_method("Mercator_1SP").replace("UNIT[\"metre\",1]]", "UNIT[\"metre\",1],EXTENSION[\"PROJ4\",\"\"]]");
         assert_eq!(projjson(&extended), None);
+        for shift in ["TOWGS84[1,2,3]", "EXTENSION[\"PROJ4_GRIDS\",\"a.gsb\"]"] {
+            let shifted =
+                of_method("Mercator_1SP").replace("SPHEROID[\"d\",1,2]", &format!("SPHEROID[\"d\",1,2],{shift}"));
+            assert_eq!(projjson(&shifted), None, "{shift}");
+        }
+        let paris =
+            |unit: &str| format!("GEOGCS[\"a\",DATUM[\"c\",SPHEROID[\"d\",1,2]],PRIMEM[\"Paris\",2.3],UNIT[{unit}]]");
+        assert!(projjson(&paris("\"degree\",0.0174532925199433")).is_some());
+        assert_eq!(projjson(&paris("\"grad\",0.015707963267949")), None);
+    }
+
+    #[test]
+    fn copies_of_a_unit_are_bounded() {
+        let system = |parameters: usize, axes: usize, unit: usize| {
+            let parameters = "PARAMETER[\"false_easting\",1],".repeat(parameters);
+            let axes = ",AXIS[\"x\",EAST]".repeat(axes);
+            format!(
+                "PROJCS[\"a\",GEOGCS[\"b\",DATUM[\"c\",SPHEROID[\"d\",1,2]],UNIT[\"degree\",0.0174532925199433]],\
+                 PROJECTION[\"Mercator_1SP\"],{parameters}UNIT[\"{}\",2]{axes}]",
+                "u".repeat(unit)
+            )
+        };
+        assert!(
+            projjson(&system(1, 2, 10)).is_some() && projjson(&system(MAX_PARAMETERS, MAX_AXES, MAX_UNIT)).is_some()
+        );
+        for (parameters, axes, unit) in [(MAX_PARAMETERS + 1, 2, 10), (1, MAX_AXES + 1, 10), (1, 2, MAX_UNIT + 1)] {
+            assert_eq!(projjson(&system(parameters, axes, unit)), None, "{parameters} {axes} {unit}");
+        }
     }
 }

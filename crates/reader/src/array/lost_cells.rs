@@ -130,18 +130,21 @@ enum BothValues {
 impl Comparison {
     /// Returns the number of cells, the number of those that differ, and the names of the attributes that do.
     fn run(&self, done: impl Fn() + Sync) -> Result<(u64, u64, Vec<String>)> {
+        if self.attributes.is_empty() {
+            return Ok((0, 0, Vec::new()));
+        }
         let grid = self.both[0].grid();
         let Some(whole) = self.both[0].non_empty_box() else { return Ok((0, 0, Vec::new())) };
         let tiles = TilesOfBox::new(&whole, &grid.axes.iter().map(|axis| axis.extent).collect::<Vec<_>>())?;
         let (cells, differing, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
         let (first_error, differ) = (Mutex::new(None), self.attributes.iter().map(|_| AtomicBool::new(false)));
         let differ: Vec<AtomicBool> = differ.collect();
-        threads::for_each(0..tiles.count, |tile| {
-            if failed.load(Ordering::Relaxed) {
-                return;
-            }
+        // The footer alone says how many tiles there are: after a failure, no other is looked at.
+        let numbers = (0..tiles.count).take_while(|_| !failed.load(Ordering::Relaxed));
+        threads::for_each(numbers, |tile| {
             let own = tiles.at(tile).map(|tile| grid.tile_box(&tile)).and_then(|own| own.intersection(&whole));
-            match own.map_or(Ok((0, 0)), |own| self.tile(&own, &differ)) {
+            let compared = own.map_or(Ok((0, 0)), |own| self.tile(&own, &differ));
+            match cancellation::check().and_then(|()| compared) {
                 Ok((compared, found)) => {
                     cells.fetch_add(compared, Ordering::Relaxed);
                     differing.fetch_add(found, Ordering::Relaxed);

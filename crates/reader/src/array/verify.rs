@@ -193,27 +193,29 @@ impl Verifier<'_> {
     /// Compares consolidated dense fragments with the fragments of which they were made.
     fn lost_cells(&self, array: &OpenedArray, fragments: &[Fragment<'_>]) {
         let replaced = array.folder().directory().replaced_fragments();
-        let originals_of = |one: &Fragment<'_>| {
-            let parts = array.folder().parts_of(one.number, &replaced, usize::MAX);
-            parts.filter(|_| one.outline.facts.dense).map(|parts| (one.number, array.fragment_name(one.index), parts))
-        };
-        let consolidated: Vec<_> = fragments.iter().filter_map(originals_of).collect();
-        for one in fragments.iter().filter(|one| consolidated.iter().any(|(number, ..)| *number == one.number)) {
+        for one in fragments.iter().filter(|one| one.outline.facts.dense) {
+            let Some(originals) = array.folder().parts_of(one.number, &replaced, usize::MAX) else { continue };
+            let name = array.fragment_name(one.index);
             self.progress.due.fetch_add(one.tiles, Ordering::Relaxed);
-        }
-        for (number, name, originals) in consolidated {
+            let compared = AtomicU64::new(0);
             let done = || {
+                compared.fetch_add(1, Ordering::Relaxed);
                 self.progress.done.fetch_add(1, Ordering::Relaxed);
             };
             let place = |error: Error| error.in_fragment(name).in_array(array.path());
-            match lost_cells::compare(array, number, originals, done) {
+            let outcome = lost_cells::compare(array, one.number, originals, done);
+            // Where the comparison ended early, nothing more is to be done.
+            let rest = one.tiles.saturating_sub(compared.into_inner());
+            self.progress.done.fetch_add(rest, Ordering::Relaxed);
+            match outcome {
                 Ok(lost) => match lost.are_certain() {
                     Some(false) => {}
                     Some(true) => self.add(place(Error::damaged(lost.reason())), 0),
                     None => lock(&self.warnings).push(place(Error::damaged(lost.reason())).to_string()),
                 },
-                // Damage of one of the fragments is found where it is checked.
-                Err(Error::Damaged { .. }) => {}
+                Err(Error::Cancelled) => return,
+                // The damage was probably found where the fragments themselves were checked.
+                Err(Error::Damaged { .. }) if !lock(&self.found).is_empty() => {}
                 Err(error) => {
                     lock(&self.warnings).push(format!("{name} was not compared with what it replaced: {error}"))
                 }

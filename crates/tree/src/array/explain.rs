@@ -283,13 +283,15 @@ impl Problems {
     }
 }
 
-/// Returns the smallest box around the non-empty domains of all visible fragments; `None` if any of them is unknown.
+/// Returns the smallest box around the cells of all visible fragments, as far as their footers are known to hold; `None` if
+/// a side of it is unknown.
 fn non_empty_domain(array: &OpenedArray) -> Result<Option<Vec<Range>>> {
     array.read_outlines();
     let mut whole: Option<Vec<Range>> = None;
     for fragment in 0..array.fragment_count() {
         let outline = array.outline(fragment)?;
-        let Some(ranges) = outline.facts.non_empty_ranges() else { return Ok(None) };
+        let ranges = outline.facts.covering_ranges().filter(|ranges| !ranges.iter().any(Range::is_open));
+        let Some(ranges) = ranges else { return Ok(None) };
         match &mut whole {
             None => whole = Some(ranges),
             Some(whole) => {

@@ -26,11 +26,13 @@ impl ArrayDirectory {
     /// fragment is only dropped if another one that is there covers its time, as the one that replaced it does.
     pub(super) fn drop_vacuumed(&mut self, folders: &FragmentFolders<'_>, ignored: &HashSet<String>) {
         let mut exists = folders.lookup();
-        let is_here: Vec<bool> = self.fragments.iter().map(|fragment| exists(&fragment.path)).collect();
-        let is_gone = |number: usize, fragment: &FragmentEntry| !is_here[number] && ignored.contains(&*fragment.path);
-        if !self.fragments.iter().enumerate().any(|(number, fragment)| is_gone(number, fragment)) {
+        let mut is_lost = |fragment: &FragmentEntry| ignored.contains(&*fragment.path) && !exists(&fragment.path);
+        if !self.fragments.iter().any(&mut is_lost) {
             return;
         }
+        let mut exists = folders.lookup();
+        let is_here: Vec<bool> = self.fragments.iter().map(|fragment| exists(&fragment.path)).collect();
+        let is_gone = |number: usize, fragment: &FragmentEntry| !is_here[number] && ignored.contains(&*fragment.path);
         let here = self.fragments.iter().zip(&is_here).filter(|(_, is_here)| **is_here);
         let covers = TimesCovered::by(here.map(|(fragment, _)| fragment.times));
         let (mut kept, mut dropped) = (Vec::new(), Vec::new());
