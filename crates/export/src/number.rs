@@ -27,8 +27,8 @@ pub fn text(datatype: Datatype, value: &[u8]) -> Option<String> {
     })
 }
 
-/// Returns a value that is no text as tables show it: dates and times in ISO 8601, booleans as `true` and `false`; `None`
-/// if it has another size, or is text.
+/// Returns a value that is no text in words: dates and times in ISO 8601, `NaT` for those that are none, booleans as `true`
+/// and `false`; `None` if it has another size, or is text.
 pub fn word(datatype: Datatype, value: &[u8]) -> Option<String> {
     Some(match (datatype.kind(), datatype.size()) {
         (Kind::Float, 4) => zmij::Buffer::new().format(f32::from_le_bytes(value.try_into().ok()?)).to_owned(),

@@ -24,7 +24,7 @@ def _or_nan(stored, shown):
     if isinstance(stored, list) and isinstance(shown, list):
         return len(stored) == len(shown) and all(map(_or_nan, stored, shown))
     is_nan = isinstance(shown, float) and math.isnan(shown)
-    is_all = isinstance(shown, list) and all(isinstance(one, float) and math.isnan(one) for one in shown)
+    is_all = isinstance(shown, list) and shown and all(isinstance(one, float) and math.isnan(one) for one in shown)
     return stored is None and (is_nan or is_all) or same(stored, shown)
 
 

@@ -1,7 +1,7 @@
 //! The geometry columns of a table, described as in GeoParquet 1.1 under the key `geo` of a Parquet file.
 //!
 //! Geometries are well-known binary: attributes of the datatype `GEOM_WKB`, and the blobs that GDAL's vector driver
-//! writes with an older library. GDAL stores the coordinate system with them, as PROJJSON. Layers of points may have no
+//! writes with an older library. GDAL stores the coordinate system with them, as PROJJSON or well-known text. Layers of points may have no
 //! other geometry than their coordinates; then it is computed.
 //!
 //! A column `bbox` (`bbox_2` if the array has a column of this name, and so on) has the box around each geometry, where the
@@ -53,7 +53,7 @@ const MAX_SYSTEM: usize = 256 << 10;
 
 /// Returns the metadata of a file with these columns; `None` if none is a geometry.
 ///
-/// A system that is not PROJJSON is unknown, which GeoParquet expresses as null.
+/// A system that is neither PROJJSON nor text that it can express is unknown: null in GeoParquet.
 pub fn metadata(columns: &[Column], of_array: &[Metadatum]) -> Option<String> {
     let primary = primary(columns, of_array)?;
     Some(described(columns, of_array, &primary, json!({})))
@@ -73,7 +73,7 @@ pub fn in_parquet(
     let layout = GeometryLayout::of(columns, of_array, primary(columns, of_array).as_deref());
     if let Some(GeometryLayout::Points(coordinates)) = &layout {
         columns.push(points(&free_name(columns, POINTS), coordinates));
-        columns.extend(radius(coordinates, of_array).filter(|radius| has_no(columns, &radius.field.name)));
+        columns.extend(radius(&free_name(columns, RADIUS), coordinates, of_array));
     }
     let Some(primary) = primary(columns, of_array) else { return Ok((None, None)) };
     let name_of_boxes = free_name(columns, BOXES);
@@ -118,12 +118,12 @@ pub fn take_geometries(columns: &mut Vec<Column>, of_array: &[Metadatum]) -> Opt
 }
 
 /// Returns the column of the radius of points, if TileDB-SOMA noted that they are circles.
-fn radius(coordinates: &[Column], of_array: &[Metadatum]) -> Option<Column> {
+fn radius(name: &str, coordinates: &[Column], of_array: &[Metadatum]) -> Option<Column> {
     let radius = float(of_array, "soma_geometry")?;
     let is_radius = value(of_array, "soma_geometry_type").as_deref() == Some(RADIUS);
     let rows = coordinates.first().filter(|_| is_radius)?.cells();
     let values = Repeat::new(radius.to_le_bytes(), rows.checked_mul(8)?);
-    Some(Column::fixed(Field::new(RADIUS, Datatype::Float64), vec![rows], Arc::new(values)))
+    Some(Column::fixed(Field::new(name, Datatype::Float64), vec![rows], Arc::new(values)))
 }
 
 /// Returns the column of the identifiers of features, as GDAL or TileDB-SOMA name it: integers without nulls.
@@ -135,10 +135,6 @@ pub fn identifiers<'c>(columns: &'c [Column], of_array: &[Metadatum]) -> Option<
     let is_integer = matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) && datatype.time_unit().is_none();
     let is_number = is_integer && *datatype != Datatype::Bool && *values_per_cell == Some(1) && labels.is_none();
     (is_number && found.validity.is_none()).then_some(found)
-}
-
-fn has_no(columns: &[Column], name: &str) -> bool {
-    columns.iter().all(|column| column.field.name != name)
 }
 
 /// Returns a name that no column has: this one, or with the first number that is free. Readers such as DuckDB do not

@@ -225,9 +225,12 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
 fn styled_labels(field: &Field, style: Style) -> FormatResult<Option<Vec<Vec<u8>>>> {
     let Some(labels) = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1)) else { return Ok(None) };
     let is_text = labels.datatype.kind() == Kind::Bytes;
-    let styled = labels.shown().into_iter().map(|label| {
+    let printer = value::Printer::new(&Field::new(&field.name, labels.datatype), None);
+    let is_missing = |label: &[u8]| !is_text && printer.as_ref().is_ok_and(|printer| printer.is_missing(label));
+    let styled = labels.values.iter().zip(labels.shown()).map(|(stored, label)| {
         let mut text = Vec::new();
         match is_text {
+            _ if is_missing(stored) => text.extend_from_slice(style.null()),
             true => style.append_text(&label, &mut text).map_err(|reason| {
                 let shown = String::from_utf8_lossy(&label);
                 Unrepresentable::new(format!("{}: the label {shown:?}, which is {}", field.name, reason.what()))

@@ -144,7 +144,7 @@ impl Comparison {
         threads::for_each(numbers, |tile| {
             let own = tiles.at(tile).map(|tile| grid.tile_box(&tile)).and_then(|own| own.intersection(&whole));
             let compared = own.map_or(Ok((0, 0)), |own| self.tile(&own, &differ));
-            match cancellation::check().and_then(|()| compared) {
+            match cancellation::check().and(compared) {
                 Ok((compared, found)) => {
                     cells.fetch_add(compared, Ordering::Relaxed);
                     differing.fetch_add(found, Ordering::Relaxed);

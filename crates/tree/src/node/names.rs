@@ -2,8 +2,8 @@
 //! One rule for all of them:
 //!
 //! 1. A name is its own file name. `%`, `/`, `\`, a leading `.`, and characters that steer how text is shown are
-//!    percent-escaped; the empty name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous attribute is called `data`,
-//!    an anonymous dimension `__dim_` and its number.
+//!    percent-escaped; the empty name is `%`. Zarr's and GDAL's libraries take `\` for a path separator. The anonymous
+//!    attribute is called `data`, an anonymous dimension `__dim_` and its number.
 //! 2. If that collides with a reserved name, or with a file of another name, its first character is escaped too, or as
 //!    many characters as necessary: an attribute `schema` of text is `%73chema.txt`.
 //! 3. A result longer than [`LONGEST`] bytes is cut, and the rest replaced by `%~` and 16 hexadecimal digits of a hash

@@ -95,6 +95,7 @@ pub static LINES_OF_ROWS: View = View {
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         let listing = LINES_OF_ROWS.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));
+        note_missing_columns(builder, fields, "cells.lines.tsv", text::check_table);
         builder.add_with("cells.lines.tsv", &LINES_OF_ROWS.facts, whole(fields, Style::Escaped), listing);
     }),
     ..View::PLAIN

@@ -4,8 +4,9 @@
 //! `10x/NAME/` has `matrix.mtx.gz`, a line `gene cell value` for each cell of the matrix `X/data`; `barcodes.tsv.gz`, the
 //! names of the observations; and `features.tsv.gz`, the identifiers, names and types of the variables. As in Cell Ranger's
 //! own files, names are as they are, without quotes: R's `readLines`, and `read.delim` with `quote = ""`, would take
-//! quotes for parts of names. So a name with a tab or a line break is an error. The blocks of gzip are stored, so that any part of a file is found without the parts before it. `10x/NAME/plain/` has the same as text,
-//! with the names of Cell Ranger 2. If a measurement cannot have this form, opening its files is an error.
+//! quotes for parts of names. So a name with a tab or a line break is an error. The blocks of gzip are stored, so that any
+//! part of a file is found without the parts before it. `10x/NAME/plain/` has the same as text, with the names of Cell
+//! Ranger 2. If a measurement cannot have this form, opening its files is an error.
 
 use std::ops::Range;
 use std::sync::Arc;
