@@ -31,17 +31,7 @@ pub fn projjson(text: &str) -> Option<Value> {
 
 fn system(element: &WktElement<'_>) -> Option<Value> {
     let mut system = named(element)?;
-    let kind = match element.keyword.to_ascii_uppercase().as_str() {
-        "GEOGCS" | "GEOGCRS" | "GEOGRAPHICCRS" => "GeographicCRS",
-        "GEODCRS" | "GEODETICCRS" => match element.child(&["CS"])?.word(0)?.eq_ignore_ascii_case("ellipsoidal") {
-            true => "GeographicCRS",
-            false => "GeodeticCRS",
-        },
-        "PROJCS" | "PROJCRS" | "PROJECTEDCRS" => "ProjectedCRS",
-        "VERT_CS" | "VERTCRS" | "VERTICALCRS" => "VerticalCRS",
-        "COMPD_CS" | "COMPOUNDCRS" => "CompoundCRS",
-        _ => return None,
-    };
+    let kind = kind(element)?;
     system.insert("type".to_owned(), kind.into());
     // A text of the first version that PROJ's own words extend, such as a shift of the datum, means more than its elements.
     if element.child(&["EXTENSION", "BOUNDCRS"]).is_some() {
@@ -54,20 +44,7 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
         }
         "ProjectedCRS" => {
             let base = element.child(&["GEOGCS", "BASEGEOGCRS", "BASEGEODCRS"])?;
-            if base.child(&["EXTENSION", "BOUNDCRS"]).is_some() {
-                return None;
-            }
-            let mut base_system = named(base)?;
-            base_system.insert("type".to_owned(), "GeographicCRS".into());
-            base_system.append(&mut frame(base)?);
-            base_system.append(&mut axes(base, "ellipsoidal")?);
-            // The unit of the base is that of the meridian, or it is degrees: the text does not say which.
-            let unit = base.child(&["PRIMEM", "PRIMEMERIDIAN"]).and_then(|meridian| meridian.child(&["ANGLEUNIT"]));
-            if unit.is_some_and(|unit| self::unit(unit).is_none_or(|unit| unit != "degree")) {
-                return None;
-            }
-            base_system.append(&mut identifier(base)?);
-            system.insert("base_crs".to_owned(), base_system.into());
+            system.insert("base_crs".to_owned(), base_system(base)?.into());
             system.insert("conversion".to_owned(), conversion(element, base)?);
             system.append(&mut axes(element, "Cartesian")?);
         }
@@ -89,6 +66,39 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
     }
     system.append(&mut identifier(element)?);
     Some(system.into())
+}
+
+/// Returns PROJJSON's type of a system, unless the keyword is of another kind of system.
+fn kind(element: &WktElement<'_>) -> Option<&'static str> {
+    Some(match element.keyword.to_ascii_uppercase().as_str() {
+        "GEOGCS" | "GEOGCRS" | "GEOGRAPHICCRS" => "GeographicCRS",
+        "GEODCRS" | "GEODETICCRS" => match element.child(&["CS"])?.word(0)?.eq_ignore_ascii_case("ellipsoidal") {
+            true => "GeographicCRS",
+            false => "GeodeticCRS",
+        },
+        "PROJCS" | "PROJCRS" | "PROJECTEDCRS" => "ProjectedCRS",
+        "VERT_CS" | "VERTCRS" | "VERTICALCRS" => "VerticalCRS",
+        "COMPD_CS" | "COMPOUNDCRS" => "CompoundCRS",
+        _ => return None,
+    })
+}
+
+/// Returns the geographic system of a projected one.
+fn base_system(base: &WktElement<'_>) -> Option<Map<String, Value>> {
+    if base.child(&["EXTENSION", "BOUNDCRS"]).is_some() {
+        return None;
+    }
+    let mut system = named(base)?;
+    system.insert("type".to_owned(), "GeographicCRS".into());
+    system.append(&mut frame(base)?);
+    system.append(&mut axes(base, "ellipsoidal")?);
+    // The unit of the base is that of the meridian, or it is degrees: the text does not say which.
+    let unit = base.child(&["PRIMEM", "PRIMEMERIDIAN"]).and_then(|meridian| meridian.child(&["ANGLEUNIT"]));
+    if unit.is_some_and(|unit| self::unit(unit).is_none_or(|unit| unit != "degree")) {
+        return None;
+    }
+    system.append(&mut identifier(base)?);
+    Some(system)
 }
 
 /// Returns an object with the name of an element.
