@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::harness::{
     Daemon, Place, Server, Watchdog, can_mount, errors, eventually, is_mounted, is_quiet, mount_lines, one_line,
-    processes_with_argument, program_is_there, signal,
+    output_of_first, processes_with_argument, program_is_there, signal,
 };
 use support::skip::{Need, skipped};
 
@@ -19,7 +19,7 @@ fn tilefs() -> Command {
 }
 
 fn run(arguments: &[&Path]) -> Output {
-    tilefs().args(arguments).output().unwrap()
+    output_of_first(tilefs().args(arguments))
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_mount_without_a_log_says_where_errors_are() {
         if to_file {
             command.arg("--log-file").arg(&log);
         }
-        let output = command.output().unwrap();
+        let output = output_of_first(&mut command);
         assert!(output.status.success(), "{output:?}");
         match to_file {
             true => assert_eq!(errors(&output), ""),

@@ -125,12 +125,16 @@ pub fn copy_of_demo(place: &Place) -> PathBuf {
     copy
 }
 
-/// Runs `tilefs`.
+/// Runs `tilefs` as the first command of a user.
 pub fn tilefs(arguments: &[&OsStr]) -> Output {
-    // What a command notes for later ones stays out of the developer's folder, and changes no other test.
+    output_of_first(Command::new(env!("CARGO_BIN_EXE_tilefs")).args(arguments))
+}
+
+/// Runs a command as the first one of a user: what it notes for later ones stays out of the developer's folder, and
+/// changes no other test.
+pub fn output_of_first(command: &mut Command) -> Output {
     let cache = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
-    command.args(arguments).env("XDG_CACHE_HOME", cache.path()).output().unwrap()
+    command.env("XDG_CACHE_HOME", cache.path()).output().unwrap()
 }
 
 /// An array mounted by the real program, which serves it in the background and writes a log; killed at the end.

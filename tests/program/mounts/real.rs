@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::calls;
 use super::harness::{
     Daemon, Need, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_quiet,
-    is_root, mount_lines, one_line, processes_with_argument, signal, skipped, tilefs,
+    is_root, mount_lines, one_line, output_of_first, processes_with_argument, signal, skipped, tilefs,
 };
 use super::recorded::{expected, first_attribute, object};
 use support::manifest::{Expected, Object};
@@ -118,7 +118,7 @@ fn a_key_opens_an_encrypted_array_and_a_wrong_one_does_not() {
     let script = r#"exec "$0" mount "$1" "$2" --key-file <(cat "$3")"#;
     let mut piped = Command::new("bash");
     piped.args(["-c".as_ref(), OsStr::new(script), env!("CARGO_BIN_EXE_tilefs").as_ref()]);
-    let output = piped.args([encrypted.place.as_path(), mountpoint, &good]).output().unwrap();
+    let output = output_of_first(piped.args([encrypted.place.as_path(), mountpoint, &good]));
     assert!(output.status.success() && is_quiet(&output), "{output:?}");
     assert!(fs::read(mountpoint.join(&file)).unwrap() == values);
     assert!(tilefs(&["umount".as_ref(), mountpoint.as_ref()]).status.success());
