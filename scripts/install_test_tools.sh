@@ -106,6 +106,8 @@ want plink1.9 plink1.9
 want plink2 plink2
 /usr/bin/python3 -c 'import pysam' 2>/dev/null || packages="$packages python3-pysam"
 want rsync rsync
+# Counts the instructions of hot paths.
+want valgrind valgrind
 want curl curl
 want rclone rclone
 want mount.davfs davfs2

@@ -177,6 +177,11 @@ impl Stored {
         self.folder.path().join("array")
     }
 
+    /// Returns the folder around the array, which removes itself when it is dropped.
+    pub fn into_folder(self) -> tempfile::TempDir {
+        self.folder
+    }
+
     /// Adds a fragment of the whole domain whose only attribute has these stored tiles in one file.
     pub fn add_fragment(&self, cells: u64, tiles: &[Vec<u8>]) {
         let name = format!("{NAME}_22");

@@ -26,6 +26,7 @@
 //!
 //! * [`stored`]: copies of stored arrays to alter, and the payloads of their generic tiles
 //! * [`metadata_file`]: the generic tiles of a fragment metadata file
+//! * [`chunks`]: chunks as filters store them
 //! * [`handmade`]: arrays made byte by byte, which can claim anything
 //! * [`generated`]: arrays of any size whose bytes are computed
 //! * [`toy`]: a tree without an array
@@ -43,6 +44,8 @@ pub mod skip;
 
 #[cfg(feature = "arrays")]
 pub mod check;
+#[cfg(feature = "arrays")]
+pub mod chunks;
 #[cfg(feature = "arrays")]
 pub mod columns;
 #[cfg(feature = "arrays")]

@@ -37,10 +37,12 @@ pub enum Need {
     Peers,
     /// The packages that `scripts/package.sh` builds.
     Packages,
+    /// valgrind, and the compiler whose instructions were counted.
+    Counter,
 }
 
 impl Need {
-    pub const ALL: [(Need, &str); 13] = [
+    pub const ALL: [(Need, &str); 14] = [
         (Need::Fuse, "fuse"),
         (Need::FuseForAll, "fuse-for-all"),
         (Need::FuseControl, "fuse-control"),
@@ -54,6 +56,7 @@ impl Need {
         (Need::BareSystem, "bare-system"),
         (Need::Peers, "peers"),
         (Need::Packages, "packages"),
+        (Need::Counter, "counter"),
     ];
 
     /// Returns whether a value of [`REQUIRE`] contains this requirement: the value is `all` or names separated by

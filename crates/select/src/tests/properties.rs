@@ -144,6 +144,10 @@ proptest! {
                 prop_assert_eq!(contained, wanted.contains(&value), "{} {}", text, value);
             }
             prop_assert!(selected[0].is_sorted_by_key(|range| integer(range.low.as_ref().unwrap())));
+            // Ranges without steps that overlap or meet are one.
+            let ends = |range: &CoordinateRange| [&range.low, &range.high].map(|end| integer(end.as_ref().unwrap()).unwrap());
+            let spans: Vec<[i128; 2]> = selected[0].iter().filter(|range| range.step == 1).map(ends).collect();
+            prop_assert!(spans.windows(2).all(|pair| pair[1][0] > pair[0][1] + 1), "{}", text);
         }
     }
 

@@ -172,6 +172,20 @@ fn floats_and_strings() {
 }
 
 #[test]
+fn whole_dimensions_are_not_restricted() {
+    let dimensions = [counted("x", Datatype::Int32, 0, 9), strings("name")];
+    let restricted = |text: &str| restricted(text, Addressing::Coordinate, &dimensions).unwrap();
+    let sparse = |text: &str| sparse(text, Addressing::Coordinate, &dimensions).unwrap();
+    let limits = |text: &str| vec![Some(sparse(text).remove(0)), None];
+    assert_eq!(restricted("2..4"), limits("2..4"));
+    assert_eq!(restricted("2..4,.."), limits("2..4"));
+    assert_eq!(restricted("2..4,..a+.."), limits("2..4"));
+    for text in ["2..4,a..", "2..4,..a", "2..4,a", "2..4,a..b+d.."] {
+        assert_eq!(restricted(text), sparse(text).into_iter().map(Some).collect::<Vec<_>>(), "{text}");
+    }
+}
+
+#[test]
 fn errors_say_what_and_where() {
     use SelectionErrorKind::{Outside, Syntax, TooLarge};
     let dense_dimensions = [counted("y", Datatype::UInt8, 0, 9), axis()];
