@@ -149,7 +149,7 @@ wait "$tools" || true
 tell "$work/tools"
 offer_places $((${TILEFS_TEST_PROGRAMS:-$(($(nproc) + 1))} - 1))
 # Those that take longest come first, so that none of them is left alone at the end.
-longest="tests/exports/ tests/program/ tests/tree/ tests/serve/ tests/python.rs tests/hostile/ tests/every_path/ tests/cloud/"
+longest="tests/exports/ tests/python.rs tests/serve/ tests/program/ tests/hostile/ tests/tree/ tests/cloud/ tests/every_path/"
 for first in $longest ""; do
     for entry in ${later[@]+"${later[@]}"}; do
         IFS=$'\t' read -r source program folder <<<"$entry"
