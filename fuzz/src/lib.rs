@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_format::cursor::Cursor;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::filter::{Decoder, Key, Scratch, StoredOrder, TileContext};
 use tilefs_format::pipeline::{Filter, Pipeline};
 

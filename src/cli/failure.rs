@@ -3,7 +3,7 @@
 use std::io;
 
 use tilefs::fuse::MountError;
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 use super::printable;
 

@@ -10,13 +10,13 @@ use clap::{Args, ValueEnum};
 use tilefs_storage::{CloudOptions, Settings};
 use tilefs_threads as threads;
 use tilefs_threads::address_space;
-
-use super::{log, memory, size};
-use crate::cli::failure::Failure;
 use tilefs_tree::select::time::OpenWindow;
 use tilefs_tree::{
     self as tree, DomainOptions, IndexOptions, ShownViews, TreeOptions, VariantLists, VariantReference, views,
 };
+
+use super::{log, memory, size};
+use crate::cli::failure::Failure;
 
 /// Options for opening an array.
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tilefs_format::characters::steers;
+use tilefs_base::characters::steers;
 
 /// Returns a line in which they are escapes such as `\n` and `\u{1b}`.
 pub fn line(text: &str) -> Cow<'_, str> {

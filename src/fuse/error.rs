@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 /// The reason why a mount point could not be mounted or unmounted, in one line with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]

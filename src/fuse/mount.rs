@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tilefs_reader::statistics;
 use tilefs_threads::address_space;
 use tilefs_threads::{self as threads, Probe};
+use tilefs_tree::ServedTree;
 
 use super::error::MountError;
 use super::filesystem::TreeFilesystem;
@@ -29,7 +30,6 @@ use super::session_end::SessionEnd;
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::channel;
 use crate::reports::ASKED_FOR;
-use tilefs_tree::ServedTree;
 
 /// Read-ahead of the kernel, if we may set it; the kernel's default is 128. Large enough that a reader seldom waits for
 /// a request. More is no faster, because tilefs prefetches itself, and slows random reads of mapped files, for which

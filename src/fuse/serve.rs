@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_threads as threads;
 
 use super::background;

@@ -12,9 +12,11 @@ use std::sync::{Arc, Weak};
 
 use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, OpenAccMode, OpenFlags};
 use rustix::process::{getgid, getuid};
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
+use tilefs_tree::node::suggest::suggestion_in;
+use tilefs_tree::{EntryKind, Node, ServedTree};
 
 use super::counts::RequestCounts;
 use super::error::errno;
@@ -25,8 +27,6 @@ use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
-use tilefs_tree::node::suggest::suggestion_in;
-use tilefs_tree::{EntryKind, Node, ServedTree};
 
 /// The longest name that every kernel version accepts from a FUSE file system.
 pub(super) const MAX_NAME: usize = 1024;

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use rustix::process::Pid;
-
 use tilefs_threads as threads;
 
 /// Returns whether a thread id, as reported by the kernel, belongs to this process.

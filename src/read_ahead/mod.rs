@@ -236,7 +236,7 @@ mod tests {
     use std::thread;
     use std::time::Instant;
 
-    use tilefs_format::error::Result;
+    use tilefs_base::error::Result;
     use tilefs_threads::cancellation;
 
     use super::*;

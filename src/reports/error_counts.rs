@@ -1,6 +1,6 @@
 //! Counts the errors of a mount or a server by their kinds.
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_reader::statistics::{Counter, Statistic, Value};
 
 /// A counter for each of [`Error::KINDS`].

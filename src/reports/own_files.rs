@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::Result;
 use tilefs_export::Content;
-use tilefs_format::error::Result;
 use tilefs_reader::statistics::{self, Statistic};
+use tilefs_tree::{Entry, File, Folder, Node};
 
 use super::recent_errors::RecentErrors;
-use tilefs_tree::{Entry, File, Folder, Node};
 
 /// Name of the folder.
 const OWN_FOLDER: &str = ".tilefs";

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tilefs_format::characters::steers;
+use tilefs_base::characters::steers;
 use tilefs_tree::select::time::extended;
 
 /// Number of different texts that each list keeps.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hyper::body::Bytes;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::connection::body::Pieces;
 use super::connection::buffers::{LARGE, SMALL};

@@ -10,6 +10,7 @@ use rustix::net::listen;
 use rustix::process::{Resource, getrlimit};
 use tilefs_reader::statistics;
 use tilefs_threads as threads;
+use tilefs_tree::ServedTree;
 use tokio::sync::watch;
 
 use super::connection::connections::Connections;
@@ -21,7 +22,6 @@ use super::site::Site;
 use crate::read_ahead::{ReadAhead, Window};
 use crate::refresh::{RefreshTrigger, channel};
 use crate::reports::ASKED_FOR;
-use tilefs_tree::ServedTree;
 
 /// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::connection::buffers`] for their memory.
 const MAX_CONNECTIONS: u64 = 512;

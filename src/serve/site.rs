@@ -5,9 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
+use tilefs_tree::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
+use tilefs_tree::{Changed, File, Folder, Node, ServedTree};
 
 use super::connection::buffers::Buffers;
 use super::connection::connections::Connections;
@@ -19,8 +21,6 @@ use super::served_file::ServedFile;
 use crate::read_ahead::ReadAhead;
 use crate::refresh::RefreshTrigger;
 use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
-use tilefs_tree::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
-use tilefs_tree::{Changed, File, Folder, Node, ServedTree};
 
 /// A tree and everything that its requests share.
 pub struct Site {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_tree::{self as tree, TreeOptions};
 
 use super::proxy::{Asked, Fault, Proxy};

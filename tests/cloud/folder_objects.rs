@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
+use tilefs_base::error::Error;
 use tilefs_fixtures::fixtures;
-use tilefs_format::error::Error;
 use tilefs_storage::any::AnyStorage;
 use tilefs_storage::{LocalStorage, Storage, StoreKey};
 

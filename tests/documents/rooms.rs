@@ -1,5 +1,5 @@
-//! Checks the rooms of the source against ARCHITECTURE.md: within its crate, each room uses only those that its row
-//! names, all of which are below it. Between crates, the compiler enforces this.
+//! Checks crates and rooms against ARCHITECTURE.md: a crate uses those that its row names, and within its crate, each room
+//! uses only those that its row names. All of them are below it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -106,6 +106,41 @@ fn what_a_room_may_use_is_below_it_and_there() {
             let is_used = used.contains(&[&room.krate, &room.name, allowed].map(String::clone));
             assert!(is_used, "{} no longer uses {allowed}: strike it out", room.name);
         }
+    }
+}
+
+/// Returns the crates of the architecture, with those that they use.
+fn planned_crates(architecture: &str) -> Vec<(String, BTreeSet<String>)> {
+    let table = architecture.lines().skip_while(|line| !line.starts_with("| crate | what it is |")).skip(2);
+    let rows = table.map_while(|line| line.strip_prefix("| ")?.strip_suffix('|')).map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [name, _, used] = cells[..] else { panic!("{row}: not three cells") };
+        (name.to_owned(), used.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
+    });
+    rows.collect()
+}
+
+/// Returns the crates of this workspace that a manifest names as dependencies, without those of tests only.
+fn used_crates(manifest: &str) -> BTreeSet<String> {
+    let dependencies = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let names = dependencies.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split(['.', ' ']).next());
+    let own = names.filter_map(|name| name.strip_prefix("tilefs-").or((name == "hdf5-layout").then_some(name)));
+    own.map(str::to_owned).collect()
+}
+
+#[test]
+fn crates_use_those_that_their_rows_name() {
+    let planned = planned_crates(&text("docs/ARCHITECTURE.md"));
+    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut crates: BTreeSet<String> = folders.map(|name| name.into_string().unwrap()).collect();
+    crates.insert("tilefs".to_owned());
+    assert_eq!(planned.iter().map(|(name, _)| name.clone()).collect::<BTreeSet<_>>(), crates);
+    for (number, (name, used)) in planned.iter().enumerate() {
+        let manifest = if name == "tilefs" { "Cargo.toml".to_owned() } else { format!("crates/{name}/Cargo.toml") };
+        assert_eq!(*used, used_crates(&text(&manifest)), "{manifest} and the row of {name} in ARCHITECTURE.md");
+        let is_below = |used: &String| planned[number + 1..].iter().any(|(below, _)| below == used);
+        let above: Vec<_> = used.iter().filter(|used| !is_below(used)).collect();
+        assert!(above.is_empty(), "{name} uses {above:?}, which are not below it");
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use support::paths::file;
 use support::vcf::opened;
 use tempfile::TempDir;
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 /// Bytes read at a time: few, so that the surroundings of a damaged place are read separately.
 const PIECE: usize = 64;

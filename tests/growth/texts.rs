@@ -1,13 +1,13 @@
 //! The parsers of texts in metadata and requests.
 
 use serde_json::Value;
+use tilefs_base::json;
 use tilefs_export::Metadatum;
 use tilefs_export::geo::pam::Pam;
 use tilefs_export::geo::projjson;
 use tilefs_export::geo::wkt::CoordinateSystem;
 use tilefs_export::pyramid::Pyramid;
 use tilefs_export::tables::pandas::PandasFrame;
-use tilefs_format::json;
 use tilefs_threads::cancellation;
 
 use super::steps::grow_with_the_input;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use support::parallel;
 use support::stored::{Copy, file_below};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_tree::{self as tree, EntryKind, Folder, TreeOptions};
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use support::manifest::{Object, load};
 use support::parallel;
 use tempfile::TempDir;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
 
 /// Bytes per read: few, so that the surroundings of a damaged place are read separately.

@@ -9,7 +9,7 @@ use support::corpora::corpus;
 use support::metadata_file::{generic_tiles, replace_generic_tile};
 use support::parallel;
 use support::stored::generic_tile;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::decode_inline_tile;
 use tilefs_reader::array::sparse::CoordinateRange;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use support::shown::{file, subfolder};
 use support::stored::{Copy, copy_folder, file_below, generic_tile, payload, stored};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::filter::Key;
 use tilefs_tree::{self as tree, TreeOptions};
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use support::shown::{file, subfolder};
 use support::stored::{Copy, alter, make_filter_unknown};
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_tree::{self as tree, EntryKind, Folder, TreeOptions};
 
 /// Returns the raw files of an array and of its dimensions, by name.

@@ -6,12 +6,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use support::fields::{contents, fields, subarray};
+use tilefs_base::error::Result;
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 use tilefs_tree::cells::FieldId;
-
-use support::fields::{contents, fields, subarray};
 
 /// The bytes of the raw files of each field.
 type Fields = Vec<(FieldId, Result<Vec<Vec<u8>>>)>;

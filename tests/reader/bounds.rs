@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use support::fields::{contents, fields, subarray};
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{ArrayFolder, Context, FieldFile, OpenedArray, TimeWindow};
 use tilefs_reader::read::Output;

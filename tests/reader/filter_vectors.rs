@@ -4,9 +4,9 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use tilefs_base::error::Error;
 use tilefs_format::cursor::Cursor;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Error;
 use tilefs_format::filter::{Chunks, Decoder, Key, Scratch, TileContext};
 use tilefs_format::pipeline::Pipeline;
 

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::filter_vectors::{Vector, decode_into, vectors};
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_format::filter::{Key, Scratch};
+
+use crate::filter_vectors::{Vector, decode_into, vectors};
 
 /// Decodes a tile of a vector, unchanged or changed by a test.
 fn decode(vector: &Vector, tile: &[u8], scratch: &mut Scratch) -> Result<(Vec<u8>, Option<Vec<u64>>), Error> {

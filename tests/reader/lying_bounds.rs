@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use support::stored::{Copy, copy_folder};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::sparse::{FixedColumn, RowCount, SparseView};
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_storage::LocalStorage;

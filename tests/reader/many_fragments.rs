@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use support::counting_allocator::held;
 use support::own_process::in_own_process;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{ArrayFolder, Context, FieldFile, OpenedArray, TimeWindow};
 use tilefs_storage::LocalStorage;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use support::paths::{content, files, found, whole};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_storage::simulated::{FaultKind, StorageOperation, StorageRequest};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs_tree::{self as tree, Folder, TreeOptions};

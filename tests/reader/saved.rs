@@ -109,7 +109,7 @@ fn bytes_of(file: &dyn tree::File) -> Result<Vec<u8>, String> {
         }
         Ok(bytes)
     };
-    read().map_err(|error: tilefs_format::error::Error| error.to_string())
+    read().map_err(|error: tilefs_base::error::Error| error.to_string())
 }
 
 fn read_all(folder: &Arc<dyn Folder>, path: &str, files: &mut BTreeMap<String, Result<Vec<u8>, String>>) {

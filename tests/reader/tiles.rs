@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use support::shown::{file, offsets_within};
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_tree::{self as tree, Folder, TreeOptions};
 
 /// The fill value of INT32.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
 
 use super::columns::{

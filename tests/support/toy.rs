@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::Content;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 use tilefs_tree::{Entry, EntryKind, File, Folder, Node};

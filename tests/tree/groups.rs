@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use support::corpora::corpus;
 use support::paths::{bytes, folder, node, text};
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_format::name::TimestampedName;
 use tilefs_tree::{EntryKind, Folder, Node, Stored, TreeOptions, group, open, open_stored};
 
@@ -35,7 +35,7 @@ impl Object {
     }
 
     /// Opens the root of the tree as of the time of a read.
-    fn open(&self, read: &Value) -> tilefs_format::error::Result<Arc<dyn Folder>> {
+    fn open(&self, read: &Value) -> tilefs_base::error::Result<Arc<dyn Folder>> {
         let bound = |number: usize| read["timestamps"][number].as_u64();
         let options = TreeOptions {
             reading: tilefs_reader::ReaderOptions {

@@ -9,7 +9,7 @@ use std::thread;
 
 use support::shown::{Files, files_of};
 use support::stored::{copy_folder, stored};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
 use tilefs_tree::{self as tree, TreeOptions};
 

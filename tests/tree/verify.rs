@@ -236,7 +236,7 @@ fn no_coordinate_is_shown_outside_the_domain_and_what_reading_finds_is_found() {
     for (number, dimension, size, most) in [("d1.tdb", "uint8.u8", 1, 200), ("d3.tdb", "uint16.u16", 2, 60000)] {
         let file = copy.file("__fragments", number);
         let whole = fs::read(&file).unwrap();
-        let coordinates = || -> tilefs_format::error::Result<Vec<u8>> {
+        let coordinates = || -> tilefs_base::error::Result<Vec<u8>> {
             let root = tree::open(&copy.path(), &options)?;
             support::shown::file(&*support::shown::subfolder(&*root, "dims")?, dimension, "")
         };

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::{DenseReader, Metadata, RowReader};
 use tilefs_select::{Addressing, DimensionBounds};

@@ -28,7 +28,7 @@
 //! budget of memory. [`Array::dense`] reads boxes, [`Array::rows`] reads rows in batches of columns, and
 //! [`Array::select`] those that a text such as `day=2020-01` selects. [`Array::metadata`] and [`Group::metadata`] read metadata, and
 //! [`Group::members`] lists a group. Everything is synchronous, `Send` and `Sync`. Bytes that cannot be proven right are an
-//! [`Error`] that names their place.
+//! [`Error`] that names their [`Place`](error::Place).
 //!
 //! Schemas and values have the types of [`format`](mod@format).
 
@@ -45,9 +45,11 @@ mod open;
 pub use array::Array;
 pub use object::{Group, Member, Object};
 pub use open::{OpenOptions, open};
-pub use tilefs_format as format;
 #[doc(inline)]
-pub use tilefs_format::error::{Error, Result};
+pub use tilefs_base::error;
+#[doc(inline)]
+pub use tilefs_base::error::{Error, Result};
+pub use tilefs_format as format;
 #[doc(inline)]
 pub use tilefs_reader::{
     CoordinateRange, DenseReader, LongKey, Metadata, MetadataItem, Number, RowBatch, RowBatches, RowCount, RowReader,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::Metadata;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_storage::Settings;
 
 use crate::object::Object;

@@ -12,8 +12,9 @@
 use std::cmp::Ordering;
 
 use serde_json::Value;
-use tilefs_format::xml::XmlReader;
-use tilefs_format::{json, text};
+use tilefs_base::json;
+use tilefs_base::xml::XmlReader;
+use tilefs_format::text;
 use tilefs_threads::cancellation;
 
 use crate::column::Metadatum;

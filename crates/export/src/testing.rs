@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use proptest::test_runner::{Config, TestRunner};
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::read::Output;
 
 #[cfg(test)]

@@ -6,8 +6,9 @@
 //! Errors give the offset in the file and quote none of its text: a symbolic link may have led to a file that the
 //! reader of the message is not allowed to see.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::folder::{COMMITS, FRAGMENTS, METADATA};
-use crate::error::{Error, Locate, Result};
 
 /// The longest line that is accepted, in bytes.
 const MAX_LINE: usize = 1 << 16;

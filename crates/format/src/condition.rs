@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::cursor::Cursor;
 use super::enumeration::parse_starts;
 use super::schema::ArraySchema;
-use crate::error::{Error, Locate, Result};
 
 /// The greatest depth that is accepted. It bounds the recursion of parsing and evaluation.
 const MAX_DEPTH: usize = 256;

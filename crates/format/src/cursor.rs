@@ -1,6 +1,6 @@
 //! Reads little-endian fields from untrusted bytes.
 
-use crate::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 /// A position in a byte slice. Every read takes the name of its field, for error messages.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! The datatypes of attributes and dimensions (the format's `Datatype` enumeration).
 
-use crate::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
+
 use crate::time_unit::TimeUnit;
 
 /// Defines [`Datatype`] from a table: the variant, its number on disk, and its name in TileDB's C API without the

@@ -1,10 +1,11 @@
 //! Enumerations: lists of labels that the values of an attribute index (the format's "Enumerations" page).
 
+use tilefs_base::error::{Locate, Result};
+
 use super::cursor::Cursor;
 use super::datatype::Datatype;
 use super::schema::CellValNum;
 use super::version::other_version;
-use crate::error::{Locate, Result};
 
 /// A list of values. Attributes store indexes into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,8 +128,8 @@ pub(super) fn parse_starts(bytes: &[u8], data_size: u64) -> Option<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use proptest::prelude::*;
+    use tilefs_base::error::Error;
 
     fn write(datatype: Datatype, cell_count: u32, data: &[u8], starts: Option<&[u64]>) -> Vec<u8> {
         let mut bytes = vec![0, 0, 0, 0];

@@ -1,7 +1,8 @@
 //! The names of the folders and files of arrays and groups, and their meaning. The callers list the folders.
 
+use tilefs_base::error::Result;
+
 use super::name::{NameForm, TimestampedName};
-use crate::error::Result;
 
 /// Schemas, from format version 10.
 pub const SCHEMAS: &str = "__schema";
@@ -55,7 +56,7 @@ pub enum RootFragment {
 /// Parses the name of an entry of the root folder; `None` if it cannot be a fragment.
 ///
 /// # Errors
-/// [`Error::Damaged`](crate::error::Error::Damaged) for a name whose time range ends before it starts.
+/// [`Error::Damaged`](tilefs_base::error::Error::Damaged) for a name whose time range ends before it starts.
 pub fn root_fragment(name: &str) -> Result<Option<RootFragment>> {
     if name.contains('.') {
         return Ok(None);
@@ -87,7 +88,7 @@ pub enum CommitFile {
 /// time of their own: writers name them after the first and the last commit in the list.
 ///
 /// # Errors
-/// [`Error::Damaged`](crate::error::Error::Damaged) for a name whose time range ends before it starts.
+/// [`Error::Damaged`](tilefs_base::error::Error::Damaged) for a name whose time range ends before it starts.
 pub fn commit_file(file: &str) -> Result<Option<(CommitFile, TimestampedName)>> {
     let Some((_, extension)) = file.rsplit_once('.') else { return Ok(None) };
     let kind = match extension {
@@ -111,7 +112,7 @@ pub fn commit_file(file: &str) -> Result<Option<(CommitFile, TimestampedName)>> 
 /// vacuum files, folders, unfinished writes (`.tmp`).
 ///
 /// # Errors
-/// [`Error::Damaged`](crate::error::Error::Damaged) for a name whose time range ends before it starts.
+/// [`Error::Damaged`](tilefs_base::error::Error::Damaged) for a name whose time range ends before it starts.
 pub fn timestamped_file(file: &str) -> Result<Option<TimestampedName>> {
     if file.contains('.') {
         return Ok(None);

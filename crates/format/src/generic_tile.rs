@@ -2,11 +2,12 @@
 //!
 //! An ordinary tile (chunks) follows the header, filtered by the pipeline that the header stores.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::cursor::Cursor;
 use super::datatype::Datatype;
 use super::pipeline::{Filter, Pipeline};
 use super::version::{NEWEST, OLDEST, check_version};
-use crate::error::{Error, Locate, Result};
 
 /// The greatest expansion factor of DEFLATE. A larger claim is damage.
 const MAX_EXPANSION: u64 = 1032;

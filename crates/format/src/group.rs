@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::cursor::Cursor;
 use super::folder::ObjectKind;
 use super::name::{NameForm, TimestampedName};
 use super::version::other_version;
-use crate::error::{Error, Locate, Result};
 
 /// The stored bytes of the smallest member: version, type, two flags, the length of its URI.
 const MIN_BYTES: usize = 15;

@@ -1,5 +1,5 @@
 //! Parsers for the TileDB storage format, one file per on-disk structure, and decoders for its filters ([`filter`]).
-//! Bytes in, structs out, no I/O. Stored values are shown by [`text`], [`time_text`] with its [`calendar`], and [`hex`].
+//! Bytes in, structs out, no I/O. Stored values are shown by [`text`] and [`time_text`] with its [`calendar`].
 //!
 //! Integers are little-endian and packed. Every parser checks each length, count and offset before it uses it or
 //! allocates by it; its errors name the field and the offset.
@@ -11,20 +11,16 @@
 )]
 
 pub mod calendar;
-pub mod characters;
 pub mod commit;
 pub mod condition;
 pub mod cursor;
 pub mod datatype;
 pub mod enumeration;
-pub mod error;
 pub mod filter;
 pub mod folder;
 pub mod fragment;
 pub mod generic_tile;
 pub mod group;
-pub mod hex;
-pub mod json;
 pub mod metadata;
 pub mod name;
 mod packed_ranges;
@@ -36,4 +32,3 @@ pub mod tile;
 pub mod time_text;
 pub mod time_unit;
 pub mod version;
-pub mod xml;

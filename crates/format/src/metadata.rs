@@ -1,7 +1,8 @@
 //! Array and group metadata: the files in `__meta` (the format's "Metadata" page).
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::datatype::Datatype;
-use crate::error::{Error, Locate, Result};
 
 /// One entry of a metadata file: it sets or deletes one key.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Timestamped names: the names of fragments, schemas, metadata and commit files contain their time range (the format's
 //! "Timestamped name").
 
-use crate::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 /// The three historical forms of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

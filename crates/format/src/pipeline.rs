@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::cursor::Cursor;
 use super::datatype::Datatype;
-use crate::error::{Error, Locate, Result};
 
 /// The most filters that are accepted in one pipeline. A longer list is damage.
 const MAX_FILTERS: u32 = 64;

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use tilefs_base::error::{Error, Result};
+
 use super::cursor::Cursor;
 use super::datatype::{Datatype, Kind};
-use crate::error::{Error, Result};
 
 /// A value of a dimension: integers, dates and times widened to 64 bits, floats unchanged, text as bytes.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 /// The oldest format version (TileDB 1.4.0).
 pub const OLDEST: u32 = 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::schema::Attribute;
 use tilefs_reader::array::dense::grid::{GridAxis, PositionBox};
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseView, Selection};

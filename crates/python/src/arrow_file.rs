@@ -12,8 +12,8 @@ use arrow_ipc::{Block, convert, root_as_footer};
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 use memmap2::MmapMut;
+use tilefs_base::error::{Error, Result};
 use tilefs_export::Content;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_threads::{self as threads, address_space};
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::Context;
 use tilefs_threads::{self as threads, PerProcess};
 use tilefs_tree::{Stored, TreeOptions};

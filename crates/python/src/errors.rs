@@ -1,7 +1,7 @@
 //! Python's exceptions for errors: classes of `tilefs._errors`, with the message of the error.
 
 use pyo3::prelude::*;
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 /// Returns the exception of an error.
 pub fn exception(py: Python<'_>, error: &Error) -> PyErr {

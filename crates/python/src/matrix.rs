@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::npy;
 use tilefs_export::zarr::anndata::{self, Compressed};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_threads::PerProcess;
 use tilefs_tree::domains::soma::{MatrixAxis, sparse_matrix};
 

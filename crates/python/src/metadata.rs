@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use tilefs_base::error::{Error, Result};
 use tilefs_export::npy;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Result};
 use tilefs_format::text;
 use tilefs_reader::Metadata;
 

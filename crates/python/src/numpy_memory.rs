@@ -13,7 +13,7 @@ use std::slice;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use crate::call;
 

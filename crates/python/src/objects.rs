@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::object_kind;
 use tilefs_storage::{Storage, StoreKey};

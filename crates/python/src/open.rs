@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::OpenedObject;
 use tilefs_threads as threads;
 use tilefs_tree::{Stored, TreeOptions, open_stored};

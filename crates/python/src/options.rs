@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::IndexOptions;
 use tilefs_storage::{CloudOptions, Settings};
 use tilefs_tree::{TreeOptions, select::time};

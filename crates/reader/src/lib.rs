@@ -53,7 +53,7 @@ pub use array::{LongKey, Metadata, MetadataItem, OpenedArray, TimeWindow};
 #[doc(inline)]
 pub use group::{OpenedGroup, PlacedMember};
 pub use open::{IndexOptions, OpenedObject, ReaderOptions, local_path, open};
-pub use tilefs_format::error::{Error, Result};
+pub use tilefs_base::error::{Error, Result};
 #[doc(inline)]
 pub use tilefs_storage::{CloudOptions, Settings};
 pub use typed::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 /// Recently used values by key. Some of the latest are never evicted, however much memory they take.
 pub struct LruCache<K: Hash + Eq, V> {
@@ -145,7 +145,7 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tilefs_format::error::Error;
+    use tilefs_base::error::Error;
 
     /// The same with a list, the least recently used value first.
     fn listed(list: &mut Vec<(u8, usize)>, key: u8, bytes: Option<usize>, [most, most_bytes, least]: [usize; 3]) {

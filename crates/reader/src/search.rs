@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 /// Returns the first number of a range for which `is_before` is false, or the end of the range. It must be true for all
 /// numbers before that one, and false from there on.
@@ -22,7 +22,7 @@ pub fn partition_point(numbers: Range<u64>, mut is_before: impl FnMut(u64) -> Re
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tilefs_format::error::Error;
+    use tilefs_base::error::Error;
 
     proptest! {
         #[test]

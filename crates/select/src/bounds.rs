@@ -4,9 +4,9 @@ use std::fmt;
 use std::ops;
 use std::sync::Arc;
 
-use tilefs_format::characters::steers;
+use tilefs_base::characters::steers;
+use tilefs_base::error::Result;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
 use tilefs_format::time_text;

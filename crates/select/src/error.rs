@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use tilefs_format::characters::steers;
-use tilefs_format::error::Error;
+use tilefs_base::characters::steers;
+use tilefs_base::error::Error;
 
 use super::hint::meant;
 use super::token::SelectionToken;

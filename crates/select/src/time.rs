@@ -2,8 +2,8 @@
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
+use tilefs_base::error::{Error, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
 use tilefs_format::time_text::print;
 
 use crate::moment;

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use tilefs_format::error::{Locate, Result};
+use tilefs_base::error::{Locate, Result};
 
 use super::cloud::ObjectStorage;
 use super::{CloudOptions, KnownFolder, Listed, ListedObject, LocalStorage, ReadRange, Storage, StoreKey, uri};

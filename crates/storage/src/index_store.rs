@@ -10,8 +10,8 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use tilefs_format::error::{Error, Result};
-use tilefs_format::hex::hex;
+use tilefs_base::error::{Error, Result};
+use tilefs_base::hex::hex;
 
 use super::bounded_folder::BoundedFolder;
 use super::cache_folder::{CacheFolder, TAG, note_use, unique};

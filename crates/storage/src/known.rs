@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
-use tilefs_format::error::{Error, Locate};
+use tilefs_base::error::{Error, Locate};
 
 use super::StoreKey;
 

@@ -37,7 +37,7 @@ mod together;
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
 mod uri;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 pub use index_store::{EntryKey, IndexStore, KeyWriter, MOST_ENTRY};
 pub use key::StoreKey;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::{fs, io};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use super::local::entries::for_each_entry;
 use super::ranges::ReadRange;

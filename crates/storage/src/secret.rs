@@ -6,9 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use tilefs_base::error::{Error, Locate, Result};
 use zeroize::Zeroizing;
-
-use tilefs_format::error::{Error, Locate, Result};
 
 /// Reads a file or pipe of at most `most` bytes. From then on the kernel writes no core dump of this process and lets
 /// no other process of this user inspect its memory.

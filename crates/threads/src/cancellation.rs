@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread_local};

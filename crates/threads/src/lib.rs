@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, scope};
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 pub use log_interval::LogInterval;
 pub use per_process::{PerProcess, note_fork};

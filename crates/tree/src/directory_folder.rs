@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::group::changes::note;
 use tilefs_reader::lru_cache::LruCache;

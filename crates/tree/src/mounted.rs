@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::Context;
 use tilefs_reader::group::changes::{Changes, changes};
 use tilefs_reader::statistics::Statistic;

@@ -4,7 +4,7 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::folder::{KEY_VALUE_SCHEMA, ObjectKind};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::FolderListing;

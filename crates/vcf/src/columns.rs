@@ -16,14 +16,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tilefs_base::error::{Error, Locate, Result};
+use tilefs_export::Field;
+use tilefs_export::column::computed::{CellKind, Cells, ComputedField, Notation};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 
 use super::definitions::{DefinedField, Definitions, FieldKind, FieldType, ValueType};
 use super::fields::{self, FieldValue, FieldValues, MISSING_TEXT, unpadded};
 use super::record::GENOTYPE;
-use tilefs_export::Field;
-use tilefs_export::column::computed::{CellKind, Cells, ComputedField, Notation};
 
 /// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

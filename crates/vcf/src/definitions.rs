@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::Header;
 use super::header::{attribute, structured};

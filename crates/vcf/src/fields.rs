@@ -4,8 +4,8 @@
 //! values, their number, and the values. All numbers are 32-bit, little-endian. A field with an attribute of its own
 //! (`info_NAME`, `fmt_NAME`) is stored there without its name; a record without the field has one zero byte there.
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::cursor::Cursor;
-use tilefs_format::error::{Error, Locate, Result};
 
 use super::check_text;
 

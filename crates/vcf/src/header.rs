@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_threads::cancellation;
 

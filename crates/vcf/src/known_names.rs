@@ -1,6 +1,6 @@
 //! Finds what belongs to names by their places: consecutive lines mostly have the same names in the same order.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 /// The values that were looked up for the names of the previous line, by the place of each name in the line. Memory: a copy of
 /// each name of the longest line.
@@ -37,7 +37,7 @@ impl<T: Copy> KnownNames<T> {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_format::error::Error;
+    use tilefs_base::error::Error;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_threads::cancellation;
 
 /// Number of names in a list after which cancellation is checked.

@@ -48,7 +48,7 @@ pub use record_columns::{push_alleles, push_filters, push_id};
 pub use reference::ReferenceGenome;
 pub use tabix::{IndexFormat, csi_of_bcf, tabix};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 /// Rejects a text with a character that ends a field or a line of VCF, or with one of `others`, which end parts of it.
 fn check_text<'a>(text: &'a [u8], others: &[u8], what: &str) -> Result<&'a [u8]> {

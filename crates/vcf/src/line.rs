@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use tilefs_format::error::{Locate, Result};
+use tilefs_base::error::{Locate, Result};
 
 use crate::check_text;
 use crate::fields::{FieldValues, append_float};

@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use crate::line::{Allele, Line, LineValue};
 use crate::record::GENOTYPE;

@@ -1,6 +1,6 @@
 //! One record of one sample as a line of VCF.
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use super::fields::{self, FieldValue};
 use super::line::{InfoField, Line, LineValue, MISSING, RecordPlace, SampleFields, separate};

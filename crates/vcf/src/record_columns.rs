@@ -1,7 +1,7 @@
 //! The alleles, the identifier and the filters of records as columns of a table.
 
+use tilefs_base::error::Result;
 use tilefs_export::column::computed::{Cells, Notation};
-use tilefs_format::error::Result;
 
 use super::columns::check_utf8;
 use super::definitions::Filters;

@@ -14,11 +14,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
+use tilefs_export::Content;
 
 use super::BcfHeader;
 use super::bgzf::{bgzf, virtual_offset};
-use tilefs_export::Content;
 
 /// Positions of the smallest bins and of the windows, as a power of two.
 const WINDOW_BITS: u32 = 14;

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tilefs_threads as threads;
+use tilefs_tree::group::outline::{outline, outline_of_directory};
+use tilefs_tree::objects::directory::directory_json;
+use tilefs_tree::{self as tree, Node, Stored};
 
 use crate::cli::failure::Failure;
 use crate::cli::options::{NamedSlices, Opening};
 use crate::cli::{array, output, printable};
-use tilefs_tree::group::outline::{outline, outline_of_directory};
-use tilefs_tree::objects::directory::directory_json;
-use tilefs_tree::{self as tree, Node, Stored};
 
 /// Describe an array, a group, or a folder of these: shape, types, filters
 #[derive(Debug, Args)]

@@ -10,13 +10,13 @@ use clap::Args;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::group::Visits;
 use tilefs_threads as threads;
+use tilefs_tree::objects::walk::joined;
+use tilefs_tree::wording::size::{dense_text, sparse_text};
+use tilefs_tree::{self as tree, Folder, Node};
 
 use crate::cli::failure::{Failure, complain};
 use crate::cli::options::TreeArguments;
 use crate::cli::{array, output, printable};
-use tilefs_tree::objects::walk::joined;
-use tilefs_tree::wording::size::{dense_text, sparse_text};
-use tilefs_tree::{self as tree, Folder, Node};
 
 const EXAMPLES: &str = "\
 Examples:

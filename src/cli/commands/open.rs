@@ -8,7 +8,7 @@ use clap::Args;
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use tilefs::serve::{ServeOptions, WithoutToken};
-use tilefs_format::hex::hex;
+use tilefs_base::hex::hex;
 
 use super::serve::{local_options, serve};
 use crate::cli::failure::Failure;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
+use tilefs_tree::Links;
 
 use crate::cli::failure::Failure;
 use crate::cli::options::{TreeArguments, parse_interval};
@@ -14,7 +15,6 @@ use crate::cli::{array, output, service};
 use tilefs::fuse::Signals;
 use tilefs::read_ahead::Window;
 use tilefs::serve::{HttpServer, ServeOptions, WithoutToken, is_loopback};
-use tilefs_tree::Links;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,18 +9,18 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Args;
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
 use tilefs_reader::array::{ArrayFolder, OpenedArray};
 use tilefs_threads as threads;
-
-use crate::cli::failure::Failure;
-use crate::cli::options::{NamedSlices, Opening};
-use crate::cli::output;
 use tilefs_tree::group::texts::NEITHER;
 use tilefs_tree::objects::walk::{Unreadable, Visited, WalkPlace, walk_directory, walk_group};
 use tilefs_tree::wording::size::counted;
 use tilefs_tree::{self as tree, Stored, TreeOptions};
+
+use crate::cli::failure::Failure;
+use crate::cli::options::{NamedSlices, Opening};
+use crate::cli::output;
 
 /// Characters of the progress bar.
 const BAR: usize = 40;

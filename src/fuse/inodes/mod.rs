@@ -26,7 +26,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use forgotten::{ForgottenName, ForgottenNames};
 use inode::ChangeTimes;

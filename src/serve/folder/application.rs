@@ -4,7 +4,7 @@
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use sha2::{Digest, Sha256};
-use tilefs_format::hex::hex;
+use tilefs_base::hex::hex;
 
 use crate::serve::message::{Answer, Question};
 

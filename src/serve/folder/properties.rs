@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use tilefs_format::error::Error;
-use tilefs_format::xml::{XmlElement, XmlReader};
+use tilefs_base::error::Error;
+use tilefs_base::xml::{XmlElement, XmlReader};
 use tilefs_threads::cancellation;
 
 use crate::serve::http::path::{append, escape_markup};

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, COOKIE, HOST};
 use sha2::{Digest, Sha256};
-use tilefs_format::hex::hex;
+use tilefs_base::hex::hex;
 
 use super::path::decode;
 

@@ -3,7 +3,7 @@
 //! The path of what is served is known, and so are those in the place of an error. Other paths are recognised by their
 //! form: a slash at the beginning of a word, and another one within it.
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 /// The paths to remove.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ fn last_name(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_format::error::Locate;
+    use tilefs_base::error::Locate;
 
     use super::*;
 

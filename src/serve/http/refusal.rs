@@ -1,7 +1,7 @@
 //! Why a request has no result, and the status that says so.
 
 use hyper::StatusCode;
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, thiserror::Error)]

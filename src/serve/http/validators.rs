@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 use sha2::{Digest, Sha256};
-use tilefs_format::hex::hex;
+use tilefs_base::hex::hex;
 
 /// The first second of the year 10000, which HTTP's date format cannot represent.
 const END_OF_DATES: Duration = Duration::from_secs(253_402_300_800);

@@ -16,7 +16,7 @@ use support::faulty::{Fault, Faulty, How, Operation};
 use support::shown::{Files, files_of};
 use support::skip::can_mount;
 use support::stored::stored;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_storage::simulated::FaultKind;
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs_tree::{self as tree, Folder, TreeOptions};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_tree::{DomainOptions, Folder, TreeOptions, VariantReference, open};
 
 /// A dataset with its reference genome, and the file that bcftools makes of it.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use super::message::{ALIGNMENT, BatchContents, BufferPlace, FieldNode};
 use super::own_offsets::OwnOffsets;

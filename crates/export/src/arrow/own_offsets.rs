@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 
 use super::types::ArrowColumn;

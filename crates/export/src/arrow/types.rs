@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
+use tilefs_format::calendar;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::Result;
 use tilefs_format::text::is_utf8;
 use tilefs_format::time_unit::TimeUnit;
+use tilefs_reader::memory;
 
 use super::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::cf;
@@ -18,8 +20,6 @@ use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
-use tilefs_format::calendar;
-use tilefs_reader::memory;
 
 /// The arrangement of a column's cells in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::{Recorder, SingleFlight};
 use tilefs_reader::read::Output;

@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{Recorder, ValueBounds};
 use tilefs_reader::read::Output;
 

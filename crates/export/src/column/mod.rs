@@ -18,9 +18,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use tilefs_base::error;
+use tilefs_base::hex::hex;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error;
-use tilefs_format::hex::hex;
 use tilefs_format::text;
 
 use crate::content::Content;

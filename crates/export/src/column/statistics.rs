@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::ValueBounds;
 use tilefs_reader::array::dense::CellStatistics;
 use tilefs_reader::array::sparse::RowStatistics;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 

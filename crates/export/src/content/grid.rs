@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::read::Output;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::dense::{AxisCoordinates, DenseColumn};
 use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;

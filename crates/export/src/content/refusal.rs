@@ -1,6 +1,6 @@
 //! The error of a cell that a format cannot hold, worded once for all formats.
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 /// Returns the error of a cell that a format of UTF-8 cannot hold: `what` the value is instead.
 pub(crate) fn refused_cell(row: u64, what: &str) -> Error {

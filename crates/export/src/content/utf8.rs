@@ -8,7 +8,7 @@ use std::str;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tilefs_format::error::{Locate, Result};
+use tilefs_base::error::{Locate, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 

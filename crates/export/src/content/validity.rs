@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::read::Output;
 
 use super::Content;

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
+use tilefs_base::xml::{XmlElement, XmlReader};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
-use tilefs_format::xml::{XmlElement, XmlReader};
 use tilefs_threads::cancellation;
 
 use crate::geo::bands::{Band, Bands};

@@ -2,8 +2,8 @@
 //!
 //! They are kept as GDAL wrote them, and written again as XML, in the form that its PAM files and virtual rasters share.
 
-use tilefs_format::error::Result;
-use tilefs_format::xml::{XmlElement, XmlReader};
+use tilefs_base::error::Result;
+use tilefs_base::xml::{XmlElement, XmlReader};
 
 use crate::xml::escape;
 

@@ -5,7 +5,7 @@
 //! limited by `serde_json`.
 
 use serde_json::Value;
-use tilefs_format::json;
+use tilefs_base::json;
 use tilefs_threads::cancellation;
 
 /// Returns the well-known text of a geographic, projected or compound system, or of the source of a bound one; `None`

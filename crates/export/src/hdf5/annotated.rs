@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use hdf5_layout::{AttributeMessage, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Tree};
 use serde_json::Value;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::file::{DatasetValues, Hdf5};
 use super::tree::{heap_plan, unsupported};

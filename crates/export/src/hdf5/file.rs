@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hdf5_layout::{FileLayout, HeapCollection, HeapIds, ObjectId, Segment};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 

@@ -20,7 +20,7 @@ mod tree;
 
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use crate::column::dataset::CfDataset;
 use crate::column::{Column, Columns};

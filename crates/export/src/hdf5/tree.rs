@@ -3,7 +3,7 @@
 use hdf5_layout::{
     AttributeMessage, CharacterSet, Dataset, Dataspace, Datatype, FileLayout, HeapPlan, ObjectId, StringPadding, Tree,
 };
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::chunks::{chunks_in_order, filled_up};
 use super::file::{DatasetValues, Hdf5};

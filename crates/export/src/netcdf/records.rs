@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::read::Output;
 
 use super::plan::{FilePlan, PlannedVariable};

@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use super::lists::{CountedLists, Lengths, Lists, most_levels_length, packed_head};
 use super::metadata::{ChunkStatistics, ColumnChunk, PageEncoding, data_page, dictionary_page};

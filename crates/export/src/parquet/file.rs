@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::array::ValueBounds;
 use tilefs_reader::lru_cache::LruCache;

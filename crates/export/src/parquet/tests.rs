@@ -301,13 +301,13 @@ fn not_a_time_is_null_in_every_unit() {
 struct Bounds(Vec<u8>, Vec<u8>);
 
 impl ColumnStatistics for Bounds {
-    fn bounds(&self, rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<ValueBounds>> {
+    fn bounds(&self, rows: std::ops::Range<u64>) -> tilefs_base::error::Result<Option<ValueBounds>> {
         let (least, greatest) = (self.0.clone(), self.1.clone());
         let bounds = ValueBounds { least, greatest, is_least_exact: true, is_greatest_exact: false };
         Ok((rows.start == 0).then_some(bounds))
     }
 
-    fn nulls(&self, _rows: std::ops::Range<u64>) -> tilefs_format::error::Result<Option<u64>> {
+    fn nulls(&self, _rows: std::ops::Range<u64>) -> tilefs_base::error::Result<Option<u64>> {
         Ok(None)
     }
 }

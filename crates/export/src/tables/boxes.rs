@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 use tilefs_reader::array::{Recorder, ValueBounds};
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;

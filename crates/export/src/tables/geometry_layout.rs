@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tilefs_base::json;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::{json, text};
+use tilefs_format::text;
 use tilefs_threads::cancellation;
 
 use super::boxes::{AroundCentres, SIDES, boxes};

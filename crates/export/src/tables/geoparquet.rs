@@ -20,9 +20,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use tilefs_base::error::Result;
+use tilefs_base::json;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::Result;
-use tilefs_format::json;
 use tilefs_threads::cancellation;
 
 use super::boxes::{SIDES, points};
@@ -223,7 +223,7 @@ pub fn retype_geometries(columns: &mut [Column], of_array: &[Metadatum]) {
 mod tests {
     use std::ops::Range;
 
-    use tilefs_format::error::Error;
+    use tilefs_base::error::Error;
     use tilefs_reader::array::ValueBounds;
 
     use super::*;

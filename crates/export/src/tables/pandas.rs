@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use tilefs_base::json;
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::text;
 use tilefs_format::time_unit::TimeUnit;
-use tilefs_format::{json, text};
 use tilefs_threads::cancellation;
 
 use crate::column::{Column, Field, Metadatum};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_threads::{self as threads, for_all};
 
 use super::position::Position;

@@ -7,8 +7,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use tilefs_base::error::{Error, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::search::partition_point;
 
 use super::cells::ColumnCells;

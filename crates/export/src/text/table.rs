@@ -6,7 +6,7 @@
 //! measured, in one pass over all cells; see [`super::Measured::new`]. Sequential readers need not wait for that; see
 //! [`super::forward`].
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;

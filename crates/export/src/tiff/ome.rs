@@ -101,7 +101,7 @@ impl OmeImage<'_> {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_format::xml::XmlReader;
+    use tilefs_base::xml::XmlReader;
 
     use super::*;
 

@@ -15,8 +15,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 use tilefs_reader::read::Output;
 
 use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tilefs_base::error::Result;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 use tilefs_reader::ReaderOptions;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::array::{Context, Recorder};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
 use super::types::{WholeElements, ZarrType};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::search::partition_point;
 

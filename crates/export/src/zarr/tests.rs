@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tilefs_base::error::Result;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{METADATA, ZarrArray, ZarrGroup, ZarrNode, check, zarr};

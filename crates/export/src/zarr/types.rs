@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use tilefs_base::error::Result;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::Result;
 use tilefs_format::text::{self, is_utf8};
 
 use super::numbers::number;
@@ -162,7 +162,7 @@ impl ZarrType {
             (CellEncoding::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
             (CellEncoding::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
             (CellEncoding::Variable, None) => {
-                Err(tilefs_format::error::Error::internal("cells of variable length without offsets"))
+                Err(tilefs_base::error::Error::internal("cells of variable length without offsets"))
             }
         }
     }

@@ -7,13 +7,13 @@
 
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
+use tilefs_base::error::{Error, Result};
 
 use super::encoded_parts::EncodedPart;
 use super::key::Key;
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;

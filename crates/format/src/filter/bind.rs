@@ -1,10 +1,11 @@
 //! The table of all filters; each is in the file of its name.
 
+use tilefs_base::error::Result;
+
 use super::checksum::Checksum;
 use super::stage::{FilterInput, Stage};
 use super::{aes, bit_width_reduction, bitshuffle, bitsort, byteshuffle, bzip2, delta, dictionary};
 use super::{double_delta, gzip, lz4, positive_delta, rle, scale_float, webp, xor, zstd};
-use crate::error::Result;
 use crate::pipeline::Filter;
 
 /// Binds a filter to its input.

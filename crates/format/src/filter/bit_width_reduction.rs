@@ -9,11 +9,12 @@
 //! Lengths in the metadata are those of the original values. A window is stored unchanged if `bits` is the width of T,
 //! or if its length is not a multiple of T.
 
+use tilefs_base::error::{Error, Result};
+
 use super::integer::{Integer, Width, with_integer};
 use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 
 /// Binds the filter. It changes only integers of two bytes or more.
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {

@@ -4,13 +4,14 @@
 //! the value's width and of 8 is unchanged, and so are the values of a block after the last multiple of eight. Bit k of
 //! byte b of the values is row `8 b + k` of the block; in a row, value `i` is bit `i % 8` of byte `i / 8`.
 
+use tilefs_base::error::Result;
+
 use super::byteshuffle::interleave;
 use super::integer::Width;
 use super::part_lengths::PartLengths;
 use super::simd;
 use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
-use crate::error::Result;
 
 const BLOCK_BYTES: usize = 8192;
 

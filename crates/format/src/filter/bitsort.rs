@@ -8,12 +8,13 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
+
 use super::integer::Width;
 use super::part_lengths::PartLengths;
 use super::stage::{FilterInput, Stage, Transform};
 use super::stored_order::StoredOrder;
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     let width = input.width();

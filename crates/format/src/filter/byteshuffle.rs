@@ -1,12 +1,13 @@
 //! BYTESHUFFLE: each part has the first bytes of all values, then all second bytes, and so on. The bytes of an
 //! incomplete value at the end are unchanged.
 
+use tilefs_base::error::Result;
+
 use super::integer::Width;
 use super::part_lengths::PartLengths;
 use super::simd;
 use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
-use crate::error::Result;
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     Ok(input.transform(Byteshuffle(input.width())))

@@ -1,9 +1,10 @@
 //! BZIP2: each part is a bzip2 stream.
 
+use tilefs_base::error::{Error, Result};
+
 use super::encoded_parts::{EncodedPart, check_filled, check_read};
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
-use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     Ok(input.parts(Bzip2))

@@ -9,10 +9,10 @@
 use md5::Md5;
 use sha2::Sha256;
 use sha2::digest::{Digest, Output};
+use tilefs_base::error::{Error, Result};
+use tilefs_base::hex::hex;
 
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
-use crate::hex::hex;
 
 /// The digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

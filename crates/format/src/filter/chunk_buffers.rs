@@ -1,11 +1,12 @@
 //! The intermediate state of a chunk while its filters are undone: filtered metadata and filtered data. Each is either
 //! still in the stored chunk, or in one of two scratch buffers that alternate (ping-pong).
 
+use tilefs_base::error::{Error, Result};
+
 use super::encoded_parts::{EncodedPart, EncodedParts};
 use super::scratch::{CodecStates, Scratch, reserve};
 use super::stage::{DecodePart, Stage, Transform, Undo};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 /// The metadata and the data of a chunk between two filters.
 pub(super) struct ChunkBuffers<'a, 's> {

@@ -1,7 +1,8 @@
 //! Splits a stored tile into chunks: a count, then per chunk three lengths, the filter metadata and the filtered data.
 
+use tilefs_base::error::Result;
+
 use crate::cursor::Cursor;
-use crate::error::Result;
 use crate::tile::ChunkHeader;
 
 /// One chunk of a stored tile.
@@ -26,7 +27,7 @@ impl<'a> Chunks<'a> {
     /// Starts at the first chunk.
     ///
     /// # Errors
-    /// [`crate::error::Error::Damaged`] if the tile is too short for the number of chunks that it claims.
+    /// [`tilefs_base::error::Error::Damaged`] if the tile is too short for the number of chunks that it claims.
     pub fn new(tile: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(tile);
         let count = cursor.u64("number of chunks")?;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use proptest::prelude::*;
+use tilefs_base::error::{Error, Result};
 
 use super::bzip2::Bzip2;
 use super::encoded_parts::EncodedPart;
@@ -11,7 +12,6 @@ use super::lz4::Lz4;
 use super::scratch::CodecStates;
 use super::stage::DecodePart;
 use super::zstd::Zstd;
-use crate::error::{Error, Result};
 
 fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
+
 use super::bind::bind;
 use super::chunk_buffers::ChunkBuffers;
 use super::key::Key;
@@ -9,7 +11,6 @@ use super::scratch::Scratch;
 use super::stage::{FilterInput, Stage, Undo};
 use super::stored_order::StoredOrder;
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 use crate::pipeline::{Filter, Pipeline};
 
 /// The first format version whose libraries give each filter the output type of the filter before it. Older libraries

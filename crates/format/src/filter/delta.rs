@@ -1,12 +1,13 @@
 //! DELTA: a count u64, the first value, then the differences of neighbours, all of the same integer type.
 
+use tilefs_base::error::{Error, Result};
+
 use super::encoded_parts::EncodedPart;
 use super::integer::{Integer, Width, with_integer};
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 
 /// Binds the filter. Values are interpreted as the type `reinterpret`, if it is given.
 pub(super) fn bind(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<Stage> {

@@ -1,12 +1,13 @@
 //! DICTIONARY of variable-length strings: the metadata has the distinct strings, `length, string` each, and the data
 //! has one id per cell. All numbers are big-endian; the metadata gives their widths.
 
+use tilefs_base::error::{Error, Result};
+
 use super::encoded_parts::EncodedPart;
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use super::string_metadata::{StringMetadata, is_text, take_number};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     if !is_text(input.datatype) {

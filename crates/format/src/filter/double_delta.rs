@@ -7,6 +7,8 @@
 //!       words that are filled from the highest bit down
 //! ```
 
+use tilefs_base::error::Result;
+
 use super::delta::{check_count, differenced};
 use super::encoded_parts::EncodedPart;
 use super::integer::{Integer, Width, with_integer};
@@ -14,7 +16,6 @@ use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::Result;
 
 /// Binds the filter. Values are interpreted as the type `reinterpret`, if it is given.
 pub(super) fn bind(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<Stage> {

@@ -7,8 +7,9 @@
 //! data:     the encoded parts in the same order
 //! ```
 
+use tilefs_base::error::{Error, Result};
+
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 /// Bytes of the two lengths of a part.
 const LENGTHS_BYTES: usize = 8;

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
+
 use super::chunks::Chunks;
 use super::decoder::{Decoder, TileContext};
 use super::key::Key;
 use super::scratch::Scratch;
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 use crate::pipeline::{Filter, Pipeline};
 
 /// The upper bound of a zlib stream's expansion factor.

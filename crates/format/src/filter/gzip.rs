@@ -1,10 +1,11 @@
 //! GZIP: each part is a zlib stream (and not a gzip file).
 
+use tilefs_base::error::{Error, Result};
+
 use super::encoded_parts::{EncodedPart, check_read};
 use super::libdeflate::DecompressError;
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
-use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     Ok(input.parts(Gzip))

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use tilefs_base::error::{Error, Result};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
-
-use crate::error::{Error, Result};
 
 /// A key for AES-256-GCM, the only encryption TileDB has.
 #[derive(Clone, PartialEq, Eq)]

@@ -5,8 +5,9 @@
 //! number of parts u32, bytes of each part u32, then the metadata of earlier filters
 //! ```
 
+use tilefs_base::error::{Error, Result};
+
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 /// The lengths of the parts. Their sum is the length of the data.
 #[derive(Debug)]

@@ -5,13 +5,14 @@
 //! data    : per window its differences, as wide as the values
 //! ```
 
+use tilefs_base::error::{Error, Result};
+
 use super::bit_width_reduction::is_signed;
 use super::delta::sum;
 use super::integer::{Integer, Width, with_integer};
 use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 
 /// Binds the filter. It leaves values that are not integers unchanged; bytes of any kind count as integers.
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {

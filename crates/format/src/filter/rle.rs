@@ -1,12 +1,13 @@
 //! RLE of fixed-size cells: `value[cell], run u16 BE`, repeated. Variable-length strings have another form, see
 //! [`super::string_rle`].
 
+use tilefs_base::error::{Error, Result};
+
 use super::encoded_parts::EncodedPart;
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use super::string_metadata::is_text;
 use super::string_rle;
-use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     if input.cell_size == 0 {

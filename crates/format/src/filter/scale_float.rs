@@ -1,10 +1,11 @@
 //! SCALE_FLOAT: floats stored as integers; a float is `scale * integer + offset`.
 
+use tilefs_base::error::{Error, Result};
+
 use super::integer::Width;
 use super::part_lengths::PartLengths;
 use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 /// Binds the filter with its options; `byte_width` is the width of the stored integers.
 pub(super) fn bind(input: &FilterInput<'_>, scale: f64, offset: f64, byte_width: u64) -> Result<Stage> {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::checksum::Checksum;
 use super::encoded_parts::EncodedPart;
 use super::integer::Width;
@@ -11,7 +13,6 @@ use super::scratch::CodecStates;
 use super::stored_order::StoredOrder;
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Locate, Result};
 
 /// The input of a filter when the tile was written, and everything besides the chunk that undoing the filter may need.
 pub(super) struct FilterInput<'a> {

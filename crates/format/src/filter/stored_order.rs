@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 /// The permutation between the cells of a tile in the array's order and in stored order.
 #[derive(Debug)]

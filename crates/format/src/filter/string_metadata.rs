@@ -6,9 +6,10 @@
 //! width of run lengths or ids u8, width of string lengths u8, then for DICTIONARY the dictionary
 //! ```
 
+use tilefs_base::error::{Error, Result};
+
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 
 /// Returns whether the filters store strings of this type with their offsets.
 pub(super) fn is_text(datatype: Datatype) -> bool {

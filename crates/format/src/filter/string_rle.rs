@@ -5,10 +5,11 @@
 //! string is the longest, its stored length may have lost its high bytes; the string itself is complete. The decoder
 //! takes its length from the end of the data, where it must end.
 
+use tilefs_base::error::{Error, Result};
+
 use super::scratch::CodecStates;
 use super::string_metadata::{StringMetadata, take_number};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 /// Decodes the strings into exactly `out.len()` bytes, and the start of each into `offsets`.
 pub(super) fn decode(

@@ -5,12 +5,13 @@
 //! data    : the image
 //! ```
 
+use tilefs_base::error::{Error, Result};
+
 use super::libwebp;
 use super::part_lengths::PartLengths;
 use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Result};
 use crate::pipeline::WebpFormat;
 
 pub(super) fn bind(input: &FilterInput<'_>, format: WebpFormat) -> Result<Stage> {

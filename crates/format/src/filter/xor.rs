@@ -1,10 +1,11 @@
 //! XOR: every value of a part except the first is stored XORed with the value before it.
 
+use tilefs_base::error::{Error, Result};
+
 use super::integer::{Integer, Width, with_integer};
 use super::part_lengths::PartLengths;
 use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
-use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     let width = input.width();

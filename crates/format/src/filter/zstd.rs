@@ -1,9 +1,10 @@
 //! ZSTD: each part is a zstd frame.
 
+use tilefs_base::error::{Error, Result};
+
 use super::encoded_parts::{EncodedPart, check_filled};
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
-use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     Ok(input.parts(Zstd))

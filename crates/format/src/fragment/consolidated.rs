@@ -1,7 +1,8 @@
 //! Consolidated fragment metadata (`.meta` files): copies of the footers of many fragments in one generic tile.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use crate::cursor::Cursor;
-use crate::error::{Error, Locate, Result};
 
 /// The longest fragment name that [`FooterReader`] accepts, in bytes.
 const MAX_NAME: u64 = 1 << 16;
@@ -21,7 +22,7 @@ pub struct FooterCopy<'a> {
 /// Reads the payload of a `.meta` file: a count, a name and an offset for each fragment, then the footers.
 ///
 /// # Errors
-/// [`Error::Damaged`](crate::error::Error::Damaged) if the bytes end early, or offsets leave the payload or decrease.
+/// [`Error::Damaged`](tilefs_base::error::Error::Damaged) if the bytes end early, or offsets leave the payload or decrease.
 pub fn parse_consolidated_footers(payload: &[u8]) -> Result<Vec<FooterCopy<'_>>> {
     let mut cursor = Cursor::new(payload);
     let count = cursor.u32("number of fragments")?;

@@ -1,11 +1,12 @@
 //! Fragment metadata of format versions 1 and 2: one generic tile.
 
+use tilefs_base::error::{Locate, Result};
+
 use super::FragmentField;
 use super::facts::{FragmentFacts, counts, parse_ranges};
 use super::rtree::{PageReader, RTree, RTreeLayout};
 use super::sections::u64_list;
 use crate::cursor::Cursor;
-use crate::error::{Locate, Result};
 use crate::packed_ranges::PackedRanges;
 use crate::schema::ArraySchema;
 use crate::version::check_version;
@@ -42,8 +43,8 @@ impl EarlyFragment {
     /// sparse: `has_coordinates` is whether its folder has `__coords.tdb`.
     ///
     /// # Errors
-    /// [`Error::Damaged`](crate::error::Error::Damaged) if the bytes contradict the schema or each other,
-    /// [`Error::Unsupported`](crate::error::Error::Unsupported) for unknown versions.
+    /// [`Error::Damaged`](tilefs_base::error::Error::Damaged) if the bytes contradict the schema or each other,
+    /// [`Error::Unsupported`](tilefs_base::error::Error::Unsupported) for unknown versions.
     pub fn parse(payload: &[u8], has_coordinates: bool, schema: &ArraySchema) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
         let version = cursor.u32("version")?;

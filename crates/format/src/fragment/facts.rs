@@ -1,8 +1,9 @@
 //! The properties of a fragment that stay in memory while it is not being read.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::FragmentField;
 use crate::cursor::Cursor;
-use crate::error::{Error, Locate, Result};
 use crate::packed_ranges::PackedRanges;
 use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, Dimension};

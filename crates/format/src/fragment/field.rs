@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
+
 use crate::schema::ArraySchema;
 
 /// A field that a fragment has files of. Numbers are indexes in the schema that the fragment names.

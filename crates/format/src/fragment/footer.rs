@@ -2,10 +2,11 @@
 
 use std::ops::Range as ByteRange;
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::FragmentField;
 use super::facts::{FragmentFacts, counts, parse_ranges};
 use crate::cursor::Cursor;
-use crate::error::{Error, Locate, Result};
 use crate::schema::{ArraySchema, FIRST_SCHEMA};
 use crate::version::check_version;
 

@@ -7,10 +7,11 @@
 
 use std::ops::Range as Numbers;
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::facts::{covering_texts, domain_if_unsigned};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Locate, Result};
 use crate::scalar::{Range, Scalar, range_bytes};
 use crate::schema::{ArraySchema, Dimension};
 

@@ -2,8 +2,9 @@
 //!
 //! Each function takes the unfiltered payload of a section's generic tile, which must have no bytes left over.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use crate::cursor::Cursor;
-use crate::error::{Error, Locate, Result};
 
 /// Reads a count and that many numbers: any of the offset and size sections.
 ///

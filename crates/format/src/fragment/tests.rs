@@ -2,10 +2,10 @@
 
 use super::rtree_tests::{mbr, write_rtree};
 use super::*;
-use crate::error::Error;
 use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, FIRST_SCHEMA, fixture};
 use proptest::prelude::*;
+use tilefs_base::error::Error;
 
 /// The content of a footer to write. All numbers in its lists differ: see [`Footer::number`].
 #[derive(Clone)]
@@ -104,7 +104,7 @@ impl Footer {
     }
 }
 
-fn parse(footer: &Footer, schema: &ArraySchema) -> crate::error::Result<FragmentFooter> {
+fn parse(footer: &Footer, schema: &ArraySchema) -> tilefs_base::error::Result<FragmentFooter> {
     FragmentFooter::parse(&footer.write(schema), footer.version, schema)
 }
 

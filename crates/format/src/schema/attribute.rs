@@ -1,9 +1,10 @@
 //! Attributes: type, values per cell, fill value.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::field::{CellValNum, DataOrder, data_order, datatype};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Error, Locate, Result};
 use crate::pipeline::Pipeline;
 
 /// The stored bytes of the smallest attribute: name length, type, values per cell, empty pipeline.

@@ -1,8 +1,9 @@
 //! The current domain: the part of the domain that an array uses at present.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::dimension::Dimension;
 use crate::cursor::Cursor;
-use crate::error::{Error, Locate, Result};
 use crate::scalar::Range;
 use crate::version::other_version;
 

@@ -1,9 +1,10 @@
 //! The domain and its dimensions: types, bounds and tile extents.
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::field::{CellValNum, datatype, no_filters};
 use crate::cursor::Cursor;
 use crate::datatype::{Datatype, Kind};
-use crate::error::{Error, Locate, Result};
 use crate::pipeline::Pipeline;
 use crate::scalar::{Range, Scalar};
 

@@ -1,8 +1,9 @@
 //! What dimensions, attributes and labels have in common: types, values per cell, orders, filters.
 
+use tilefs_base::error::{Locate, Result};
+
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::{Locate, Result};
 use crate::pipeline::Pipeline;
 
 /// The number of values in one cell (the format's `cell_val_num`).

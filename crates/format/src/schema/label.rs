@@ -1,9 +1,10 @@
 //! Dimension labels: values that name the positions along a dimension. Each label is stored in its own array.
 
+use tilefs_base::error::Result;
+
 use super::field::{CellValNum, DataOrder, data_order, datatype};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
-use crate::error::Result;
 
 /// The stored bytes of the smallest label: its numbers, flags and the lengths of its names.
 const MIN_BYTES: usize = 28;

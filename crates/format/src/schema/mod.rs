@@ -14,12 +14,13 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use tilefs_base::error::{Error, Locate, Result};
+
 use super::cursor::Cursor;
 use super::datatype::Kind;
 use super::pipeline::Pipeline;
 use super::scalar::Range;
 use super::version::check_version;
-use crate::error::{Error, Locate, Result};
 
 pub use attribute::Attribute;
 pub use dimension::Dimension;

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use tilefs_base::error::{Locate, Result};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{Attribute, CellValNum};
 

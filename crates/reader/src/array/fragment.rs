@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::{Decoder, TileContext};
 use tilefs_format::fragment::sections::TileExtremes;
 use tilefs_format::fragment::{

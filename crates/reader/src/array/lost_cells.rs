@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::Attribute;
 use tilefs_format::time_text;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::METADATA;
 use tilefs_format::metadata::{EntryHead, MetadataKey, MetadataValue, ValueHead, parse_entries};
 use tilefs_storage::{Listed, StoreKey, together};

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::enumeration::Enumeration;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::FragmentField;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
+use tilefs_storage::{EntryKey, StoreKey};
 
 use super::context::single_flight::SingleFlight;
 use super::context::{Context, TileStatistic};
@@ -17,7 +18,6 @@ use super::folder::outline::{FieldFile, Outline};
 use super::metadata::Metadata;
 use super::tiles::Tiles;
 use super::tiles::var_tiles::VarTiles;
-use tilefs_storage::{EntryKey, StoreKey};
 
 /// Above this number of fragments, statistics are not read, because each fragment takes a read of its own.
 const MAX_FRAGMENTS_FOR_EXTREMES: usize = 256;

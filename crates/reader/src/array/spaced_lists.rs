@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::{FRAGMENT_METADATA, FragmentFacts, sections};
 
 use super::folder::ArrayFolder;

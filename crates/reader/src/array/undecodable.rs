@@ -1,8 +1,8 @@
 //! Finds files of an array that cannot be decoded because a filter is unknown or not supported for their type, so that
 //! this can be reported before somebody reads them.
 
+use tilefs_base::error::{Error, Locate};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate};
 use tilefs_format::filter::{Decoder, TileContext};
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::schema::{ArraySchema, ArrayType, Attribute, Dimension};

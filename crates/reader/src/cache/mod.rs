@@ -27,7 +27,7 @@ use lru::LruCache;
 
 pub use buffer::{BufferPool, PooledBuffer};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use tilefs_threads::cancellation;
 use tilefs_threads::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

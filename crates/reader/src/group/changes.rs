@@ -5,7 +5,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, ObjectKind, SCHEMAS};
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::FIRST_SCHEMA;

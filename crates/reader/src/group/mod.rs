@@ -7,7 +7,7 @@ mod visits;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::folder::{GROUP_DETAILS, METADATA, ObjectKind};
 use tilefs_format::group::{GroupMember, members_in_force, parse_group_details};
 use tilefs_storage::{KnownFolder, Listed, StoreKey};

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::folder::ObjectKind;
 use tilefs_format::group::GroupMember;
-
 use tilefs_storage::{KnownFolder, Links, Listed, Storage, StoreKey};
 
 /// The most parts at the end of a path that are searched for.

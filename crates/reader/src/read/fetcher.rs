@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_storage::{ReadRange, Storage, StoreKey, together};
 use tilefs_threads as threads;
 use tilefs_threads::cancellation::{self, Turn};

@@ -1,6 +1,6 @@
 //! The unit of decoding.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::filter::Scratch;
 use tilefs_storage::StoreKey;
 

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::Kind;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::Attribute;
 
 use super::number::Number;

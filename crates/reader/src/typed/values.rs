@@ -2,8 +2,8 @@
 
 use std::str;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
 
 use super::number::Number;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tilefs_format::error;
+use tilefs_base::error;
 use tilefs_format::scalar;
 
 use super::*;

@@ -13,8 +13,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use tilefs_format::error::{Error, Result};
-use tilefs_format::hex::hex;
+use tilefs_base::error::{Error, Result};
+use tilefs_base::hex::hex;
 
 use super::super::bounded_folder::BoundedFolder;
 use super::super::cache_folder::{CacheFolder, TAG, note_use};

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use object_store::client::{HttpError, HttpErrorKind};
-use tilefs_format::error::{Error, Locate};
+use tilefs_base::error::{Error, Locate};
 
 use super::traffic::ServerAnswer;
 use crate::StoreKey;

@@ -25,7 +25,7 @@ mod transport;
 mod waiters;
 mod window;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_threads::LogInterval;
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};

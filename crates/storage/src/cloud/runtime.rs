@@ -5,12 +5,11 @@ use std::io;
 use std::pin::pin;
 use std::task::Poll;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
+use tilefs_threads::{self as threads, cancellation};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::interval;
-
-use tilefs_threads::{self as threads, cancellation};
 
 /// An async runtime on its own thread, which ends when this is dropped.
 pub struct IoThread {

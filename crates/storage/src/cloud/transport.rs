@@ -14,8 +14,7 @@ use object_store::client::{ClientConfigKey, HttpClient, HttpError, HttpErrorKind
 use object_store::{ClientOptions, HeaderMap};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Proxy};
-
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 /// Default connection timeout.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,7 +4,6 @@
 use std::io;
 
 use rustix::io::Errno;
-
 use tilefs_threads::cancellation;
 
 /// More interruptions of one call are an error: signals do not come that often.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use lru::LruCache;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use rustix::io::preadv;
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_threads::cancellation;
 
 use crate::ranges::{Coalescing, ReadRange, coalesce};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_threads::cancellation::Token;
 use tilefs_threads::map_waiting;
 

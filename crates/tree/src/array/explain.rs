@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::{Labels, Metadatum};
-use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{OpenedArray, undecodable_fields};
 use tilefs_select::time;

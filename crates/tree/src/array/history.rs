@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::TimeWindow;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_select::time;

@@ -8,7 +8,7 @@ pub mod slice;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;

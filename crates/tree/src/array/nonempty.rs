@@ -6,8 +6,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::Result;
-
+use tilefs_base::error::Result;
 use tilefs_reader::array::SingleFlight;
 
 use crate::array::explain::{Explanations, NonEmptyPart};

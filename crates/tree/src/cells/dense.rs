@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::RawFile;
@@ -11,7 +12,6 @@ use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
 use tilefs_format::datatype::Kind;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, DimensionLabel as StoredLabel};
 use tilefs_reader::array::dense::{

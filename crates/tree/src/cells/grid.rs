@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::Content;
 use tilefs_export::content::grid::{CoordinateAxis, RowCoordinates, RowGrid, SelectedCells};
 use tilefs_export::content::validity::Validity;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{OpenedArray, Recorder};

@@ -6,10 +6,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::Column;
 use tilefs_export::content::offsets::wrong_offsets;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel};
 use tilefs_reader::array::dense::{AxisSelection, Selection};

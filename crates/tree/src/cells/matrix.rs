@@ -1,8 +1,8 @@
 //! Determines the numbers of rows and columns of a sparse array with two dimensions as a matrix.
 
+use tilefs_base::error::Result;
 use tilefs_export::number;
 use tilefs_export::text::matrix_market::MatrixDomain;
-use tilefs_format::error::Result;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_reader::array::{Metadata, OpenedArray};
 

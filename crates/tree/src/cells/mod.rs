@@ -10,12 +10,12 @@ pub mod sparse;
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::column::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::parquet::TileRows;
 use tilefs_export::{Column, Content, Field};
-use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::{ArraySchema, CellValNum};
 pub use tilefs_reader::array::FieldId;
 use tilefs_reader::array::dense::{IndexBox, Selection};

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };

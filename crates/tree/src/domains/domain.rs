@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::Value;
+use tilefs_base::error::Result;
 use tilefs_export::zarr::ZarrVersion;
-use tilefs_format::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;

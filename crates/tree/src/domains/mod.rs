@@ -13,7 +13,7 @@ pub mod vcf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;

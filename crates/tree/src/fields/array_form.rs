@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::zarr::ZarrGroup;
 use tilefs_export::{Column, Field, FormatResult};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 use tilefs_reader::array::OpenedArray;
 
 use crate::cells::Subarray;

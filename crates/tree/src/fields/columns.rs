@@ -1,10 +1,10 @@
 //! The fields of an array as columns for the formats.
 
+use tilefs_base::error::Result;
 use tilefs_export::Column;
 use tilefs_export::column::{AuxiliaryCoordinates, Columns};
 use tilefs_export::content::offsets::Offsets;
 use tilefs_export::content::padded::longest;
-use tilefs_format::error::Result;
 use tilefs_reader::array::Context;
 
 use crate::cells::{FieldId, column};

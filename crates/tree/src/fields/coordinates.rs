@@ -12,9 +12,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::{Column, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Result};
 use tilefs_format::schema::{CellValNum, DimensionLabel};
 use tilefs_reader::array::{Metadata, OpenedArray};
 

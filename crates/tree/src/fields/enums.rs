@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::hex::hex;
 use tilefs_export::{Content, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::enumeration::Enumeration;
-use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::hex::hex;
 use tilefs_format::schema::CellValNum;
 use tilefs_format::text;
 use tilefs_reader::array::OpenedArray;

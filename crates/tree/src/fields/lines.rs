@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::Content;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_threads as threads;
 

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
+use tilefs_base::error::Result;
+use tilefs_base::hex::hex;
 use tilefs_export::{Content, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::Result;
-use tilefs_format::hex::hex;
 use tilefs_format::text;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::array::MetadataItem as Stored;

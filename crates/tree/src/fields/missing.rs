@@ -4,10 +4,10 @@
 //! other: 255 is white, and the least integer an identifier. It therefore marks missing data only if unwritten cells
 //! are shown, and no written cell has that value. A value that a writer chose always marks missing data.
 
+use tilefs_base::error::Result;
 use tilefs_export::number;
 use tilefs_export::{Field, Metadatum};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::Result;
 use tilefs_format::text;
 
 use crate::cells::FieldId;

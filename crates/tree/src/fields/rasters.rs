@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::geo::bands::{Band, Bands};
 use tilefs_export::geo::georeference::{Georeference, GeoreferencedAxes};
 use tilefs_export::geo::pam::AttributePam;
@@ -10,7 +11,6 @@ use tilefs_export::geo::pam_metadata::{ControlPoints, MetadataDomain, RasterWind
 use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
 use tilefs_export::{Field, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::AxisRange;
 use tilefs_select::Addressing;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::content::element::Converted;
 use tilefs_export::{Column, Field, Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_select::bounds::integer_ends;
 
 use crate::cells::FieldId;

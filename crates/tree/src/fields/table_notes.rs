@@ -1,13 +1,13 @@
 //! The array's metadata about its table, for readers of Parquet and Arrow: the pandas frame that was stored, and the
 //! geometry columns.
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::parquet::StructColumn;
 use tilefs_export::tables::geometry_layout::CoordinateRanges;
 use tilefs_export::tables::geoparquet;
 use tilefs_export::tables::pandas;
 use tilefs_export::tables::reach::{PlacedGeometries, Reach};
 use tilefs_export::{Column, Metadatum};
-use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::OpenedArray;
 

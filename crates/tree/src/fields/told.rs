@@ -1,11 +1,11 @@
 //! What the metadata of an array tell of its fields and of these as rasters, read once for all files of the array.
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::Metadatum;
 use tilefs_export::geo::pam::Pam;
 use tilefs_export::geo::projjson;
 use tilefs_export::geo::wkt::CoordinateSystem;
 use tilefs_export::tables::geoparquet::unusable_system;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::text;
 use tilefs_reader::array::{MetadataItem, OpenedArray};
 use tilefs_storage::StoreKey;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::{Column, Field};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 
 use crate::fields::coordinates::each;
 

@@ -17,9 +17,9 @@
 
 use std::borrow::Cow;
 
+use tilefs_base::hex::hex;
 use tilefs_export::{Field, npy, number};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::hex::hex;
 use tilefs_format::schema::{ArraySchema, Layout};
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::sparse::RowCount;

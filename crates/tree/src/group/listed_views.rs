@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
     use crate::node::Node;
-    use tilefs_format::error::Result;
+    use tilefs_base::error::Result;
 
     /// A group that lists a view once it can be read.
     #[derive(Default)]

@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::zarr::ZarrVersion;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{SingleFlight, TimeWindow};
 use tilefs_reader::group::OpenedGroup;

@@ -7,7 +7,7 @@
 //!     RNA           group of 2  SOMAMeasurement
 //! ```
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::group::OpenedGroup;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Metadata, object_kind};
 use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember};

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use tilefs_base::error::Result;
 use tilefs_export::{Content, Forward};
-use tilefs_format::error::Result;
 use tilefs_reader::array::SingleFlight;
 
 use crate::node::listing::Listing;
@@ -374,7 +374,7 @@ impl Folder for LazyFolder {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use tilefs_format::error::Error;
+    use tilefs_base::error::Error;
 
     use super::*;
 

@@ -16,8 +16,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::Result;
 use tilefs_export::{Content, Forward};
-use tilefs_format::error::Result;
 use tilefs_reader::statistics::Statistic;
 use tilefs_storage::StoreKey;
 

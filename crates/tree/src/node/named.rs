@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::lru_cache::LruCache;
 
 use crate::node::{Entry, Folder, NODE, Node};

@@ -15,9 +15,8 @@
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
-use tilefs_format::characters::steers;
-use tilefs_format::hex::hex;
-
+use tilefs_base::characters::steers;
+use tilefs_base::hex::hex;
 use tilefs_storage::percent;
 
 /// The longest file name without its extension, in bytes: 255, which file systems allow, minus 31 for extensions.

@@ -1,6 +1,6 @@
 //! Users' text in generated text: in commands, in lines, between quotes.
 
-use tilefs_format::characters::steers;
+use tilefs_base::characters::steers;
 
 /// Returns a word of a shell command, quoted if necessary.
 pub fn shell_word(word: &str) -> String {

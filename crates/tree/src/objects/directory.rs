@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::json;
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Context, TimeWindow, kind_of_entries, object_kind};
 use tilefs_reader::group::OpenedGroup;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::group::{OpenedGroup, PlacedMember};
 use tilefs_storage::StoreKey;

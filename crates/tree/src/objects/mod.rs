@@ -7,7 +7,7 @@ pub mod walk;
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Locate, Result};
+use tilefs_base::error::{Locate, Result};
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::FolderListing;

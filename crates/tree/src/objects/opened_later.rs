@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_storage::StoreKey;
 
 use crate::fields::xattrs;

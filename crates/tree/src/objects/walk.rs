@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Context, TimeWindow, object_kind};
 use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember, Visits};

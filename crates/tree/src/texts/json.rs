@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
+use tilefs_base::hex::hex;
 use tilefs_export::Labels;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::hex::hex;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, DimensionLabel, Layout};
 use tilefs_format::text::is_text;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::Column;
 use tilefs_export::Content;
 use tilefs_export::arrow::{self, arrow};
 use tilefs_export::column::computed::Notation;
-use tilefs_format::error::{Error, Result};
 
 use crate::fields::table_notes::notes;
 use crate::fields::{FieldFolder, xattrs};

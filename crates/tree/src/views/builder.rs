@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
+use tilefs_base::error::Result;
 use tilefs_export::Field;
 use tilefs_export::column::extension::of_datatype;
-use tilefs_format::error::Result;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::Content;
 use tilefs_export::zarr::ZarrArray;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 
 /// Number of recently read chunks to remember: enough for that many readers, each with chunks of its own.

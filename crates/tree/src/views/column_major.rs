@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::npy::{self, Order};
 use tilefs_export::{Column, Content};
-use tilefs_format::error::{Error, Result};
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

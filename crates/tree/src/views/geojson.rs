@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::{Unrepresentable, text};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 
 use crate::fields::FieldFolder;
 use crate::fields::table_notes::features;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::{Content, text};
 use tilefs_format::datatype::Kind;
-use tilefs_format::error::Result;
 use tilefs_format::schema::Attribute;
 
 use crate::cells::FieldId;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text;
-use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 
 use crate::cells::FieldId;

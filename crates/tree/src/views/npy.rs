@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::Content;
 use tilefs_export::npy::{self, Order};
-use tilefs_format::error::Result;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

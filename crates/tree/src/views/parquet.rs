@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, ParquetFile, PartsMetadata, StructColumn, parquet_file};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 
 use crate::cells::{FieldId, MAX_PART_ROWS};
 use crate::fields::table_notes::notes_in_parquet;

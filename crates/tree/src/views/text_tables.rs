@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::Forward;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{self, Style};
-use tilefs_format::error::Result;
 
 use crate::fields::{FieldFolder, xattrs};
 use crate::node::lazy::LazyFile;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::column::boxes::SpacedBoxes;
 use tilefs_export::content::Content;
 use tilefs_export::tiff::{OverviewStore, check, pam_beside, tiff};
-use tilefs_format::error::Result;
 
 use crate::cells::{DenseBoxes, FieldId};
 use crate::fields::FieldFolder;

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use tilefs_export::column::samples::with_channels;
 use tilefs_export::zarr::second::{self, ONLY_CHUNK};
 use tilefs_export::zarr::{self, CHUNKS, METADATA, ZarrArray, ZarrGroup, ZarrNode, ZarrVersion};
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 use tilefs_storage::StoreKey;
 

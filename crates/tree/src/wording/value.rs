@@ -2,9 +2,9 @@
 
 use serde_json::map::Entry;
 use serde_json::{Value, json};
+use tilefs_base::hex::hex;
 use tilefs_export::number;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::hex::hex;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
 use tilefs_format::time_text;

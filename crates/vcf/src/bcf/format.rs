@@ -1,6 +1,6 @@
 //! The FORMAT fields of a record: for each field, the values of all samples as vectors of one length.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::typed;
 use super::value::{push_floats, push_genotype, push_integers};

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_threads::cancellation;
 
 use super::super::check_text;

@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Display};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use super::format::{FieldOfSamples, Vectors};
 use super::typed::{append_floats, append_integers, append_nothing, append_texts};

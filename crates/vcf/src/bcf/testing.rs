@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::{BcfHeader, BcfRecords};
 use crate::fields::{FieldValues, MISSING_FLOAT, append_float};

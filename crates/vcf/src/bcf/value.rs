@@ -1,7 +1,7 @@
 //! The values of a field as values of the type that the file's header gives the field. Stored values of another type,
 //! and texts, are parsed in VCF's notation.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::typed::LEAST_INTEGER;
 use crate::fields::{FieldValues, INTEGER_END, MISSING_FLOAT, MISSING_INTEGER};

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};

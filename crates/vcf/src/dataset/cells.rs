@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{RowBatch, RowReader, Values};

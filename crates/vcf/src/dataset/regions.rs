@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use tilefs_format::error::Result as Done;
+use tilefs_base::error::Result as Done;
 use tilefs_storage::percent;
 
 /// A region of a contig: positions from the first to the last, counted from 0.

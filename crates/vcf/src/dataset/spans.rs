@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_threads::cancellation;
 
 use super::arrays::{Sample, VariantDataset};

@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::content::compose::Concat;
 use tilefs_export::{Content, Forward};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::IndexKey;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_reader::read::Output;

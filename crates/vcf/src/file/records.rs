@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_reader::array::{Indexes, Recorded, Recorder};
 use tilefs_threads::cancellation;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_storage::misspelt::wrong_letters;
 
 use crate::dataset::regions::Region;

@@ -11,7 +11,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_reader::array::{Recorded, Recorder};
 
 use crate::dataset::arrays::VariantDataset;

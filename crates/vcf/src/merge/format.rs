@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use super::super::fields::{FieldValues, INTEGER_END, MISSING_INTEGER};
 use super::super::header::ValueCount;

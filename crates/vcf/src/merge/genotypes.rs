@@ -3,7 +3,7 @@
 //! VCF orders the genotypes of a ploidy by their highest allele, then by the next lower one, and so on: those of two
 //! alleles are 00, 01, 11 if diploid.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::super::fields::{FieldValues, unpadded};
 use super::super::header::ValueCount;

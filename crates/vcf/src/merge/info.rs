@@ -4,13 +4,14 @@
 //! or genotype combine the values of all records, each at its place in the line. `AN` and `AC` are counted in the
 //! genotypes; without samples they are summed.
 
+use tilefs_base::error::Result;
+
 use super::super::fields::FieldValues;
 use super::super::header::ValueCount;
 use super::super::line::{InfoField, LineValue, Placed};
 use super::super::record::END;
 use super::genotypes::{Alleles, place};
 use super::known::{END_NUMBER, FieldDefinitions, KnownField, Role};
-use tilefs_format::error::Result;
 
 /// The INFO fields of one line, field by field.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::super::fields::{FieldHeads, FieldValue, FieldValues};
 use super::super::header::Definition;

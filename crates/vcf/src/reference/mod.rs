@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_reader::array::{Recorded, Recorder, SingleFlight};
 use tilefs_threads::cancellation;
 

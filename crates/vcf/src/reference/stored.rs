@@ -10,8 +10,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::Forward;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_threads::cancellation;
 

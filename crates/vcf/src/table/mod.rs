@@ -11,11 +11,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField, Notation};
 use tilefs_export::content::offsets::{Offsets, wrong_offsets};
 use tilefs_export::{Column, Content, Field};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::array::{Recorded, Recorder, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;

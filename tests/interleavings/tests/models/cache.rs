@@ -5,8 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
-
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_interleavings::cache::{BufferPool, Cache, CacheLookup};
 use tilefs_interleavings::cancellation::{POLL_INTERVAL, Token};
 use tilefs_interleavings::fuse::reply_buffers::ReplyBuffers;

@@ -3,8 +3,7 @@
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
-
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_interleavings::array::single_flight::SingleFlight;
 use tilefs_interleavings::cancellation::{POLL_INTERVAL, Token, Turn};
 use tilefs_interleavings::proof::{Model, prove};

@@ -10,7 +10,7 @@ mod content;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::{Inputs, Recorded, Recorder, SingleFlight};
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::for_all;

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_threads::{self as threads, cancellation};
 

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
 use tilefs_reader::lru_cache::LruCache;
 use tilefs_threads::for_all;

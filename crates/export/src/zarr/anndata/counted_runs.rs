@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 /// Consecutive stored cells of one row.
 #[derive(Debug, Clone, Copy)]

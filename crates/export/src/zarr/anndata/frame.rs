@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
+use tilefs_base::error::{Error, Result};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::dense::IndexBox;
 
 use super::{encoding, encoding_of_array, note_new_name};

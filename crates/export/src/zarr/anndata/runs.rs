@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;

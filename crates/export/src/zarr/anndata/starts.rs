@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::{Context, Recorded, Recorder, RunningSums, SingleFlight};
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;

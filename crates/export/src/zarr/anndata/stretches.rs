@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::runs::out_of_order;
 
@@ -57,7 +57,7 @@ impl<'s> StretchFinder<'s> {
     /// Adds cells of a row, which follow those that were added before.
     ///
     /// # Errors
-    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for a row in an earlier band than the last row
+    /// [`Error::Damaged`](tilefs_base::error::Error::Damaged) for a row in an earlier band than the last row
     /// added in the section.
     pub fn add_cells(&mut self, row: u64, cells: Range<u64>) -> Result<()> {
         if !self.rows.contains(&row) {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tilefs_base::error::Error;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Error;
 
 use super::*;
 use crate::column::boxes::{BoxedRows, Boxes};

@@ -4,7 +4,7 @@
 //! An entry is found by the [`Inputs`] of the result, which a recorder made of all that the result depends on. Nothing is
 //! saved about arrays that are read with a key.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_storage::IndexStore;
 
 use super::inputs::{Inputs, Recorded};

@@ -1,6 +1,6 @@
 //! The coordinates along one axis of a dense array, which are computed and not stored.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::selection::AxisSelection;
 use crate::array::context::inputs::{Recorded, Recorder};

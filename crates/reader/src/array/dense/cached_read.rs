@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::column::DenseColumn;
 use super::pieces::{Piece, PieceSource};

@@ -1,7 +1,7 @@
 //! The cells of a file within the box that contains all fragments. All other cells have the fill value, and there may
 //! be very many of them, so work per cell is only done for cells inside.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::grid::PositionBox;
 use super::selection::{AxisSelection, Selection};

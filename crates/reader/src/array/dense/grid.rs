@@ -3,7 +3,7 @@
 //! All computations use positions (unsigned numbers of cells from the low end of the domain), so domains that begin
 //! anywhere or span a whole integer type need no special cases.
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{ArraySchema, Dimension, Layout};
 

@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_threads::cancellation;
 
 use super::grid::{Grid, PositionBox};

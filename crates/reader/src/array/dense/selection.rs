@@ -4,7 +4,7 @@
 //! of a selected position, so the shape of a file is the number of indices per axis.
 
 use smallvec::{SmallVec, smallvec};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 /// An entry for each axis. Planning makes several of these lists for each tile, and small reads are mostly planning; so
 /// the lists of up to four axes need no allocation.

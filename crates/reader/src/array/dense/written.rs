@@ -1,6 +1,6 @@
 //! Determines whether cells were ever written, from the boxes of the fragments.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::grid::PositionBox;
 use super::view::DenseView;

@@ -3,8 +3,8 @@
 //! would be missing without an error.
 
 use foldhash::HashSet;
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{COMMITS, CommitFile, FRAGMENTS, RootFragment, commit_file, root_fragment};
 use tilefs_format::name::{NameForm, TimestampedName};
 use tilefs_storage::{Listed, Storage, StoreKey, together};

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tilefs_format::error::Result;
-
+use tilefs_base::error::Result;
 use tilefs_storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, no_folder, together};
 
 /// The names below a folder. Memory: all objects if the storage lists them at once (a thousand or so), else the names
@@ -20,7 +19,7 @@ impl FolderListing {
     /// Lists a folder, and everything below it if that takes only one request.
     ///
     /// # Errors
-    /// As [`Storage::list`]; [`Error::Missing`](tilefs_format::error::Error::Missing) if a local storage has no such
+    /// As [`Storage::list`]; [`Error::Missing`](tilefs_base::error::Error::Missing) if a local storage has no such
     /// folder.
     pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
         let below = storage.list_below(root)?;
@@ -52,7 +51,7 @@ impl FolderListing {
     /// may lack it. A folder that was listed and has disappeared is never taken for an empty one.
     ///
     /// # Errors
-    /// As [`Storage::list_in`]; [`Error::Missing`](tilefs_format::error::Error::Missing) if there is no such folder
+    /// As [`Storage::list_in`]; [`Error::Missing`](tilefs_base::error::Error::Missing) if there is no such folder
     /// although the listing has its name, or that of a folder around it.
     pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
         let (first, is_deeper) = path.split_once('/').map_or((path, false), |(first, _)| (first, true));
@@ -88,7 +87,7 @@ impl FolderListing {
     /// Fails if another folder has replaced the listed one.
     ///
     /// # Errors
-    /// [`Error::Missing`](tilefs_format::error::Error::Missing) if it was replaced, and as [`Storage::know`].
+    /// [`Error::Missing`](tilefs_base::error::Error::Missing) if it was replaced, and as [`Storage::know`].
     pub fn check_in_place(&self, storage: &dyn Storage) -> Result<()> {
         if storage.know(&self.folder.key)? == self.folder { Ok(()) } else { Err(self.folder.replaced()) }
     }
@@ -114,7 +113,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use tilefs_format::error::Error;
+    use tilefs_base::error::Error;
     use tilefs_storage::{MemoryStorage, SimulatedStorage};
 
     use super::*;

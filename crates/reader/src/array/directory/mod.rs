@@ -18,8 +18,8 @@ use std::thread;
 use std::time::Duration;
 
 use foldhash::HashSet;
+use tilefs_base::error::{Error, Locate, Place, Result};
 use tilefs_format::commit::{fragment_of_mark, parse_vacuum};
-use tilefs_format::error::{Error, Locate, Place, Result};
 use tilefs_format::folder::{
     COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, METADATA, RootFragment, SCHEMAS, root_fragment,
     timestamped_file,

@@ -1,17 +1,16 @@
 //! The object type of a folder: an array, a group, or neither.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::folder::{GROUP_DETAILS, GROUP_MARKER, ObjectKind, SCHEMAS};
 use tilefs_format::schema::FIRST_SCHEMA;
-
 use tilefs_storage::{Listed, Storage, StoreKey};
 
 /// Returns the kind of object that a folder holds, which it lists; `None` if it is neither an array nor a group. In an
 /// object store, returns `None` also if the folder does not exist.
 ///
 /// # Errors
-/// [`Error::Missing`](tilefs_format::error::Error::Missing) if a local storage has no such folder, for example
-/// while another folder is about to replace it; [`Error::Io`](tilefs_format::error::Error::Io) if the folder exists
+/// [`Error::Missing`](tilefs_base::error::Error::Missing) if a local storage has no such folder, for example
+/// while another folder is about to replace it; [`Error::Io`](tilefs_base::error::Error::Io) if the folder exists
 /// but cannot be listed.
 pub fn object_kind(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<ObjectKind>> {
     let names = storage.list_in(&storage.know(folder)?, "")?;

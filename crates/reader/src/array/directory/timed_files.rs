@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use tilefs_base::error::{Locate, Result};
 use tilefs_format::commit::parse_vacuum;
-use tilefs_format::error::{Locate, Result};
 use tilefs_format::folder::{CommitFile, commit_file, timestamped_file};
 use tilefs_format::name::TimestampedName;
 use tilefs_storage::{KnownFolder, Listed, Storage, StoreKey};
@@ -43,8 +43,8 @@ pub(crate) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) ->
 /// file within the window replaces. They are in the order in which they apply: by start time, then by name.
 ///
 /// # Errors
-/// [`Error::Io`](tilefs_format::error::Error::Io) if a vacuum file cannot be read,
-/// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for contradictory names or vacuum files.
+/// [`Error::Io`](tilefs_base::error::Error::Io) if a vacuum file cannot be read,
+/// [`Error::Damaged`](tilefs_base::error::Error::Damaged) for contradictory names or vacuum files.
 pub(crate) fn files_in_force(
     storage: &dyn Storage,
     names: &[Listed],
@@ -77,7 +77,7 @@ pub(crate) fn files_in_force(
 /// Returns all files of a folder, in force or not, by name.
 ///
 /// # Errors
-/// [`Error::Damaged`](tilefs_format::error::Error::Damaged) for impossible times.
+/// [`Error::Damaged`](tilefs_base::error::Error::Damaged) for impossible times.
 pub(crate) fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<TimedFile>> {
     let mut files = Vec::new();
     for one in names.iter().filter(|one| !one.is_folder()) {
@@ -89,7 +89,7 @@ pub(crate) fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<Tim
 
 #[cfg(test)]
 mod tests {
-    use tilefs_format::error::Error;
+    use tilefs_base::error::Error;
     use tilefs_storage::LocalStorage;
 
     use super::*;

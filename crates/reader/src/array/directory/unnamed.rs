@@ -2,8 +2,8 @@
 //! vacuum removed.
 
 use foldhash::HashSet;
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::commit::mark_of_fragment;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{COMMITS, FRAGMENTS};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_format::name::TimestampedName;

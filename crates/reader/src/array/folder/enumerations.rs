@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::enumeration::Enumeration;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::{ENUMERATIONS, SCHEMAS};
 use tilefs_storage::StoreKey;
 

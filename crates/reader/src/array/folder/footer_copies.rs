@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_footers, schema_name};
 use tilefs_storage::together;
+use tilefs_threads;
 use tilefs_threads::{self as threads, LogInterval, cancellation};
 
 use super::outline::Outline;
@@ -19,7 +20,6 @@ use crate::array::directory::FragmentEntry;
 use crate::array::directory::ascending::Ascending;
 use crate::array::folder::{ArrayFolder, MIN_FRAGMENTS_FOR_COPIES};
 use crate::array::metadata_tiles::generic_tile::{for_each_chunk, read_generic_tile};
-use tilefs_threads;
 
 /// Bytes of footers that are collected before they are processed.
 const BATCH_BYTES: usize = 1 << 20;

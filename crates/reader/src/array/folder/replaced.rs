@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Range;
 use tilefs_format::schema::{ArraySchema, ArrayType, Dimension};

@@ -1,8 +1,7 @@
 //! Locates the chunks of a stored tile from their headers, one after the other (the format's "Tile" page).
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::tile::ChunkHeader;
-
 use tilefs_storage::{Storage, StoreKey};
 
 /// A chunk and its location.

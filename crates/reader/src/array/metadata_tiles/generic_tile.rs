@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Weak};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::filter::{Decoder, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs_format::fragment::Pages;
 use tilefs_format::generic_tile::GenericTileHeader;

@@ -1,6 +1,6 @@
 //! The boxes of a sparse fragment's tiles: its R-tree. A large R-tree is read page by page.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_format::fragment::{RTree, RTreeLayout, ReadAt};
 use tilefs_format::schema::ArraySchema;
 

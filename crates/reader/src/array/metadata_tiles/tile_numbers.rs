@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::sections;
 
 use super::generic_tile::{GenericTile, StoredList};

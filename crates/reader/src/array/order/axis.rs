@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::pipeline::Pipeline;
 use tilefs_format::scalar::{BEYOND_TEXTS, Range, Scalar};
 use tilefs_format::schema::Dimension;

@@ -4,7 +4,7 @@
 //! the curve's index, whose bits are then interleaved. None of this is stored, so every rounding must match
 //! libtiledb's.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 /// Bits of a Hilbert value, shared by all dimensions.
 const TOTAL_BITS: u32 = 63;

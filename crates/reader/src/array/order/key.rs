@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{ArraySchema, Layout};
 

@@ -4,7 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
+use tilefs_threads;
 use tilefs_threads::{self as threads, for_all};
 
 use crate::memory;
@@ -21,7 +22,6 @@ use super::sorting::bucket_sort::{BucketWriter, CellLayout, KeyPacking};
 use super::sorting::external_sort::{SortRecord, SortedRunWriter, merge};
 use super::view::SparseView;
 use crate::array::order::key::{AxisColumn, KeyOrder, KeyPlan};
-use tilefs_threads;
 
 /// Rows that are read together.
 const ROWS_AT_ONCE: u64 = 8192;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::SIGNED_TIMES_SINCE;
 
 use super::rows::segments::{RowSegment, VisitedRows};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::Range;
 use tilefs_storage::{KeyWriter, together};

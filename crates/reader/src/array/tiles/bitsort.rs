@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::filter::{Decoder, StoredOrder, TileContext};
 use tilefs_format::fragment::FragmentField;
 use tilefs_format::pipeline::Pipeline;

@@ -3,8 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use foldhash::HashMap;
-use tilefs_format::error::Result;
-
+use tilefs_base::error::Result;
 use tilefs_storage::{Storage, StoreKey, together};
 
 /// Files of at most this number of fragments are kept.

@@ -4,6 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tilefs_base::error::{Error, Locate, Result};
+use tilefs_format::filter::{Decoder, Scratch, StoredOrder};
+use tilefs_format::tile::ChunkHeader;
+
 use super::Tiles;
 use super::offsets::{OFFSET, OffsetTiles};
 use super::reorder::to_row_major;
@@ -13,9 +17,6 @@ use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
 use crate::cache::{BufferPool, PooledBuffer};
 use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
-use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::filter::{Decoder, Scratch, StoredOrder};
-use tilefs_format::tile::ChunkHeader;
 
 /// A stored chunk may exceed its decoded size by the framing of each filter; more than this is damage.
 const MAX_EXPANSION: u64 = 1 << 20;

@@ -1,8 +1,7 @@
 //! Server addresses: validation before a request is made, because the client libraries assume valid ones, and escapes.
 
 use object_store::client::{HttpRequest, HttpRequestBody};
-
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use crate::percent;
 

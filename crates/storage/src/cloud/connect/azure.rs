@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::path::Path as ObjectPath;
 use object_store::{BackoffConfig, GetOptions, GetResult, ObjectStore, RetryConfig};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::address;
 use crate::uri::BucketName;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use serde_json::Value;
-use tilefs_format::xml::XmlReader;
+use tilefs_base::xml::XmlReader;
 use tilefs_threads::cancellation;
 
 use super::super::transport;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::{HeaderMap, HeaderValue, StaticCredentialProvider};
 use serde_json::Value;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;

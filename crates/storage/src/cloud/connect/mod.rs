@@ -12,7 +12,7 @@ mod s3;
 
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::traffic::Traffic;
 use crate::settings::CloudOptions;
@@ -22,7 +22,7 @@ pub use connection::{BucketConnection, Client};
 /// Creates a client of a bucket without making a request. `region` is the region that the store reported.
 ///
 /// # Errors
-/// [`Usage`](tilefs_format::error::Error::Usage) for contradictory settings or invalid addresses, [`Io`](tilefs_format::error::Error::Io) and [`Key`](tilefs_format::error::Error::Key) for unusable
+/// [`Usage`](tilefs_base::error::Error::Usage) for contradictory settings or invalid addresses, [`Io`](tilefs_base::error::Error::Io) and [`Key`](tilefs_base::error::Error::Key) for unusable
 /// credentials.
 pub fn connect(
     bucket: &BucketName,

@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use futures_util::future::try_join;
 use rustix::process::{Pid, Signal, kill_process_group};
+use tilefs_threads as threads;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
-
-use tilefs_threads as threads;
 
 /// Time limit of the command. Some ask a person to confirm.
 const TIMEOUT: Duration = Duration::from_secs(60);

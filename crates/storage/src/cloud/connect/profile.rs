@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use object_store::CredentialProvider;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use serde_json::Value;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tokio::sync::Mutex;
 
 use super::address::escaped;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::super::traffic::{CountingConnector, Traffic};
 use super::super::transport::Transport;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
+use tilefs_base::error::Result;
 use tilefs_export::zarr::is_ngff;
-use tilefs_format::error::Result;
 
 use crate::domains::bioimaging::{Picture, TIFF, level_of, picture, picture_state};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupFiles, GroupUses, GroupView, ShownGroup};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::Result;
 use tilefs_export::hdf5::Form;
 use tilefs_export::zarr::ZarrVersion;
-use tilefs_format::error::Result;
 
 use crate::domains::cf::GroupDataset;
 use crate::node::Node;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::zarr::ZarrVersion;
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::SingleFlight;
 
 use crate::domains::cf::files::{HDF5, MakeDataset, NETCDF, NETCDF4, file_folder};

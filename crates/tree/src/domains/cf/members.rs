@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::Metadatum;
 use tilefs_export::content::grid::CoordinateAxis;
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArrayType, CellValNum, Dimension};
 use tilefs_reader::array::dense::AxisSelection;

@@ -23,6 +23,7 @@ mod times;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_export::column::boxes::{BoxedRows, Boxes};
 use tilefs_export::column::dataset::{CfDataset, Variable};
 use tilefs_export::content::grid::{CoordinateAxis, SelectedCells};
@@ -31,7 +32,6 @@ use tilefs_export::netcdf::netcdf_of_dataset;
 use tilefs_export::zarr::{self, ZarrGroup};
 use tilefs_export::{Column, Content, Field, Metadatum};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};

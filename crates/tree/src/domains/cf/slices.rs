@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 use crate::domains::cf::files::{MakeDataset, files};
 use crate::node::Node;

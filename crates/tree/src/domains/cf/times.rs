@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::number;
 use tilefs_export::{Column, Field, Metadatum};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
 use tilefs_format::text;
 
 use crate::fields::coordinates::each;

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::number;
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Metadata, OpenedArray};

@@ -1,6 +1,6 @@
 //! Rasters that GDAL's driver wrote. Their images are what they are stored for, so listings show these.
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::OpenedArray;
 
 use crate::domains::Domain;

@@ -14,9 +14,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::error::Result;
 use tilefs_export::zarr::{ZarrGroup, ZarrNode, ZarrVersion, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
-use tilefs_format::error::Result;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;

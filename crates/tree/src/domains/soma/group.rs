@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tilefs_base::error::Result;
 use tilefs_export::zarr::ZarrVersion;
-use tilefs_format::error::Result;
 
 use crate::domains::soma::cell_ranger::{TENX, cell_ranger_folders};
 use crate::domains::soma::cut::Cut;

@@ -19,6 +19,8 @@ pub(crate) mod uns;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
+use tilefs_base::json;
 use tilefs_export::column::boxes::{BoxedRows, Boxes};
 use tilefs_export::content::element::{Converted, ConvertedColumn};
 use tilefs_export::zarr::anndata::{
@@ -28,8 +30,6 @@ use tilefs_export::zarr::anndata::{
 use tilefs_export::zarr::{self, ZarrGroup, ZarrNode};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
-use tilefs_format::json;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_select::Addressing;

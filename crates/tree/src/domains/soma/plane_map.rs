@@ -2,7 +2,7 @@
 //! SpatialData reads those from an element to its scene.
 
 use serde_json::{Value, json};
-use tilefs_format::json;
+use tilefs_base::json;
 use tilefs_threads::cancellation;
 
 /// An affine map of the plane: for x and for y, the factors of x and y, and what is added.

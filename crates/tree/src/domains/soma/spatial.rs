@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use tilefs_base::error::Result;
+use tilefs_base::json;
 use tilefs_export::pyramid::Pyramid;
 use tilefs_export::tables::geometries::FoundGeometries;
 use tilefs_export::zarr::{self, LEFT_OUT, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_export::{FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::Result;
-use tilefs_format::json;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;

@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::zarr::{ZarrNode, anndata};
 use tilefs_export::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::Result;
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::{OpenedGroup, Visits};

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_reader::array::SingleFlight;
 use tilefs_storage::misspelt::wrong_letters;
 use tilefs_storage::percent;

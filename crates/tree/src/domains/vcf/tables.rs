@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
-use tilefs_format::error::Result;
 use tilefs_vcf::dataset::arrays::VariantDataset;
 use tilefs_vcf::table::{CallRows, VariantTables};
 

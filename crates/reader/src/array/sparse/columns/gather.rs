@@ -1,6 +1,6 @@
 //! Maps rows to cells in the files of each fragment, and back.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use crate::array::sparse::rows::address::Address;
 use crate::array::sparse::rows::segments::{CellCode, InterleavedRows, VisitedRows};

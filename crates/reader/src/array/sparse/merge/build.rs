@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_threads::{LogInterval, for_all};
 
 use super::lazy_merge::LazyMerge;

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 use crate::array::sparse::select::box_join::{BoxList, for_each_pair, intersect};
 use crate::array::sparse::select::query::{MOST_PAIRS, Query};

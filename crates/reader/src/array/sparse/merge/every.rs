@@ -1,7 +1,7 @@
 //! The rows of a merge of fragments that have no coordinates in common: every cell is a row, and their number is known
 //! before they are read.
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 use super::tournament::{CellSink, CellStream, Halt, MergeInput, Merged};
 use crate::array::sparse::rows::segments::InterleavedWriter;

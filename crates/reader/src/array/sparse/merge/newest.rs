@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 use super::tournament::{CellSink, CellStream, MergeInput, Merged};
 use crate::array::sparse::rows::segments::InterleavedWriter;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_storage::together;
 
 use super::coincidence::{self, Coincidence, TileStretch};

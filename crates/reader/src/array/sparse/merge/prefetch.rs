@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_storage::together;
 
 use crate::array::sparse::select::files::FixedFile;

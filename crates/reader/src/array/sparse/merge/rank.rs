@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_threads::cancellation;
 
 use super::overlap::KeyRanges;

@@ -1,6 +1,6 @@
 //! The key range of a fragment's cells, according to its footer and its R-tree.
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::scalar::Range as CoordinateRange;
 
 use super::overlap::KeyRanges;

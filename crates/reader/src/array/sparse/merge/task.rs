@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::distinct::distinct_rows;
 use super::every::{EveryCell, too_few_cells};

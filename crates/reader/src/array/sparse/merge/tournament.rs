@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 
 use crate::array::order::key::{AxisColumn, KeyPlan};
 use crate::array::sparse::select::stream::{CellBatch, StreamBuffers};

@@ -1,6 +1,6 @@
 //! The address of a cell of a sparse array.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 /// A cell, by the number of its fragment and its position there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -116,7 +116,7 @@ fn first_rows(segment: &LazySegment, cells: &[FragmentCells], row: u64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use tilefs_format::error::{Error, Result};
+    use tilefs_base::error::{Error, Result};
 
     use super::super::row_map::SegmentSource;
     use super::super::segments::VisitedRows;

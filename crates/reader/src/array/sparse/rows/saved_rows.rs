@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_format::cursor::Cursor;
-use tilefs_format::error::{Error, Result};
 use tilefs_storage::MOST_ENTRY;
 use tilefs_threads::for_all;
 

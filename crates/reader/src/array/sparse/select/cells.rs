@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, Range};
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 
 /// Some consecutive cells of one tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

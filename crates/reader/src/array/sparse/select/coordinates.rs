@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::scalar::{Range as CoordinateRange, Scalar};
 
 use super::cells::FragmentCells;

@@ -8,9 +8,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::condition::{Combination, Condition, Operator, ValueCondition};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::FragmentField;
 
 use crate::memory;

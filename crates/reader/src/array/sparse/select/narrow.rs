@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 use tilefs_threads::{self as threads, cancellation};
 
 use super::cells::TileCells;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
 

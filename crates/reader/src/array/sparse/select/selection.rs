@@ -1,6 +1,6 @@
 //! A selection of coordinates: a list of ranges for each dimension.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 use tilefs_format::scalar::{Range, Scalar};
 
 use crate::array::order::axis::KeyAxis;

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_format::scalar::Scalar;
 use tilefs_threads::cancellation;

@@ -1,6 +1,6 @@
 //! Determines which cells of a fragment are visible: by when each was written and deleted, and by the array's deletes.
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::FragmentField;
 
 use super::cells::TileCells;

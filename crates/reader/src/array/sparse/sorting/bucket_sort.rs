@@ -1,14 +1,14 @@
 //! Sorts more cells than fit in memory by keys of one word: distributes them among buckets by the first bits of their
 //! keys, and then sorts bucket by bucket in memory.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
+use tilefs_threads;
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::radix::sort_by_word;
 use crate::array::sparse::rows::address::Address;
 use crate::array::sparse::rows::store::{Blob, SpillStore};
 use crate::vectors::in_wide_vectors;
-use tilefs_threads;
 
 /// The bits of a key that choose one of 256 buckets.
 const BUCKET_BITS: u32 = 8;
@@ -215,7 +215,7 @@ impl KeyBuckets {
     /// `store`.
     ///
     /// # Errors
-    /// Those of `visit`; [`Error::Io`](tilefs_format::error::Error::Io) from the temporary file.
+    /// Those of `visit`; [`Error::Io`](tilefs_base::error::Error::Io) from the temporary file.
     pub fn for_each(
         self,
         store: &SpillStore,

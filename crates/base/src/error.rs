@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::characters::steers;
+use crate::characters::steers;
 
 /// The result of every fallible function of this library.
 pub type Result<T> = std::result::Result<T, Error>;
