@@ -1,6 +1,6 @@
 //! Counts requests by kind, and errors.
 
-use tilefs_reader::statistics::{Counter, Statistic, Value};
+use tilefs_base::statistics::{Counter, Statistic, Value};
 
 use crate::reports::ErrorCounts;
 

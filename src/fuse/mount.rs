@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tilefs_reader::statistics;
+use tilefs_base::statistics;
 use tilefs_threads::address_space;
 use tilefs_threads::{self as threads, Probe};
 use tilefs_tree::ServedTree;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, OpenAccMode, OpenFlags};
 use rustix::process::{getgid, getuid};
 use tilefs_base::error::Error;
-use tilefs_reader::statistics::{Statistic, Value};
+use tilefs_base::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
 use tilefs_tree::node::suggest::suggestion_in;
 use tilefs_tree::{EntryKind, Node, ServedTree};

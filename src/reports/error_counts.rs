@@ -1,7 +1,7 @@
 //! Counts the errors of a mount or a server by their kinds.
 
 use tilefs_base::error::Error;
-use tilefs_reader::statistics::{Counter, Statistic, Value};
+use tilefs_base::statistics::{Counter, Statistic, Value};
 
 /// A counter for each of [`Error::KINDS`].
 #[derive(Debug, Default)]

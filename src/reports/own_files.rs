@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_base::error::Result;
+use tilefs_base::statistics::{self, Statistic};
 use tilefs_export::Content;
-use tilefs_reader::statistics::{self, Statistic};
 use tilefs_tree::{Entry, File, Folder, Node};
 
 use super::recent_errors::RecentErrors;
@@ -170,7 +170,7 @@ impl File for StatisticsFile {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_reader::statistics::{Counter, Value};
+    use tilefs_base::statistics::{Counter, Value};
 
     use super::*;
     use tilefs_tree::node::lazy::{FixedFolder, LazyFile};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::listen;
 use rustix::process::{Resource, getrlimit};
-use tilefs_reader::statistics;
+use tilefs_base::statistics;
 use tilefs_threads as threads;
 use tilefs_tree::ServedTree;
 use tokio::sync::watch;

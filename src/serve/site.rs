@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::statistics::{Statistic, Value};
+use tilefs_base::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
 use tilefs_tree::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
 use tilefs_tree::{Changed, File, Folder, Node, ServedTree};

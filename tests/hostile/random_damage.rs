@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::mutator::{self, Random};
-use crate::untouched;
+use tilefs_base::output::Output;
 use tilefs_export::Content;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
-use tilefs_reader::read::Output;
 use tilefs_storage::{MemoryStorage, StoreKey};
 use tilefs_tree::array::array_folder;
 use tilefs_tree::{Folder, Node, TreeOptions};
+
+use crate::mutator::{self, Random};
+use crate::untouched;
 
 /// The arrays to damage, each of about ten KiB.
 const ARRAYS: [&str; 22] = [

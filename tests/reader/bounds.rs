@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use support::fields::{contents, fields, subarray};
 use tilefs_base::error::Error;
+use tilefs_base::output::Output;
 use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs_reader::array::{ArrayFolder, Context, FieldFile, OpenedArray, TimeWindow};
-use tilefs_reader::read::Output;
 use tilefs_storage::LocalStorage;
 
 /// Returns an array with one tile of 64 MiB in 1,024 chunks: 4096 rows of 4096 float32 cells, each with the number of

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Once};
 
-use tilefs_reader::statistics::Value;
+use tilefs_base::statistics::Value;
 use tilefs_threads as threads;
 use tilefs_tree::{self as tree, Folder, IndexOptions, Node, ServedTree, TreeOptions};
 

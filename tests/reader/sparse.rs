@@ -13,6 +13,7 @@ use support::disputed::Disputed;
 use support::manifest::{Expected, Object, Read, load};
 use support::stored::{Copy, generic_tile};
 use tilefs_base::error::{Error, Result};
+use tilefs_base::output::Output;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::filter::Key;
 use tilefs_format::fragment::Descent;
@@ -21,7 +22,6 @@ use tilefs_format::schema::Dimension;
 use tilefs_reader::array::sparse::{CoordinateRange, FixedColumn, Portions, RowCount, SparseView, VarColumn};
 use tilefs_reader::array::verify::{Progress, verify};
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
-use tilefs_reader::read::Output;
 use tilefs_storage::LocalStorage;
 use tilefs_threads as threads;
 

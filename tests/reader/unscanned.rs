@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use support::generated::array::{Array, Object};
 use support::paths::{node, text};
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::statistics::Value;
+use tilefs_base::statistics::Value;
 use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
 use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, ServedTree, TreeOptions};
 

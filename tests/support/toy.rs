@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::output::Output;
 use tilefs_export::Content;
-use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 use tilefs_tree::{Entry, EntryKind, File, Folder, Node};
 

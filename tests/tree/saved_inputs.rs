@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use support::skip::python_with;
 use tilefs_base::error::Error;
-use tilefs_reader::statistics::Value;
+use tilefs_base::statistics::Value;
 use tilefs_tree::{
     self as tree, DomainOptions, Extent, Folder, IndexOptions, MountedTree, Node, ServedTree, ShownViews, TreeOptions,
     VariantReference,

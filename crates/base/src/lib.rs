@@ -1,8 +1,13 @@
 //! What the crates of tilefs share, and what knows no arrays, no storage and no mount.
 //!
-//! [`error`] is the error type of all of them, with the places that errors name; [`characters`] tells which characters
-//! must not be shown as they are. [`xml`] and [`json`] read texts that may be hostile, in time and memory that their
-//! length bounds. [`hex`] prints bytes as digits.
+//! * [`error`]: the error type of all of them, with the places that errors name
+//! * [`characters`], [`percent`], [`markup`], [`hex`]: what is escaped in texts for people, in paths, in XML and HTML; bytes
+//!   as digits
+//! * [`xml`], [`json`]: readers of texts that may be hostile, in time and memory that their length bounds
+//! * [`output`]: the destination of a read, which may be a prefetch
+//! * [`lru_cache`], [`memory`], [`search`]: recently used values, allocation that may fail, search that may fail
+//! * [`statistics`]: counters with their names, values and texts
+//! * [`misspelt`]: which name was probably meant
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -14,4 +19,12 @@ pub mod characters;
 pub mod error;
 pub mod hex;
 pub mod json;
+pub mod lru_cache;
+pub mod markup;
+pub mod memory;
+pub mod misspelt;
+pub mod output;
+pub mod percent;
+pub mod search;
+pub mod statistics;
 pub mod xml;

@@ -30,7 +30,6 @@ pub mod tables;
 pub mod testing;
 pub mod text;
 pub mod tiff;
-mod xml;
 pub mod zarr;
 
 pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadatum, Unrepresentable};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::test_runner::{Config, TestRunner};
 use tilefs_base::error::Result;
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 #[cfg(test)]
 use crate::column::computed::{CellKind, Cells};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::schema::Attribute;
+use tilefs_reader::array::FieldFile;
 use tilefs_reader::array::dense::grid::{GridAxis, PositionBox};
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, DenseColumn, DenseView, Selection};
-use tilefs_reader::array::{FieldFile, SingleFlight};
 use tilefs_threads::PerProcess;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::call;
 use crate::context::ProcessContext;

@@ -13,8 +13,8 @@ use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 use memmap2::MmapMut;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::memory;
 use tilefs_export::Content;
-use tilefs_reader::memory;
 use tilefs_threads::{self as threads, address_space};
 
 use crate::checked_text;

@@ -29,7 +29,7 @@ pub fn value<'py>(py: Python<'py>, metadata: &Arc<Metadata>, key: &[u8]) -> PyRe
         }
         let length = usize::try_from(value.len()).map_err(|_| Error::unsupported("a value larger than memory"))?;
         let mut bytes = Vec::new();
-        tilefs_reader::memory::resize(&mut bytes, length, "a value of the metadata")?;
+        tilefs_base::memory::resize(&mut bytes, length, "a value of the metadata")?;
         value.read_at(0, &mut bytes)?;
         Ok(bytes)
     })?;

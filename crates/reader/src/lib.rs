@@ -24,7 +24,7 @@
 //! Programs outside this project use `tilefs-api`, whose interface stays. This crate is the parts from which it and the
 //! other crates are built, and may change in any release: [`mod@group`] and [`mod@array`], the parts of groups and arrays;
 //! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget; and
-//! what all of them use: [`memory`], [`statistics`], [`vectors`], [`lru_cache`], [`search`]. Each uses only those after it.
+//! [`vectors`], loops for the widest vectors of the processor. Each uses only those after it.
 //!
 //! Arrays in object stores need the feature `cloud`.
 
@@ -37,12 +37,8 @@
 pub mod array;
 pub mod cache;
 pub mod group;
-pub mod lru_cache;
-pub mod memory;
 mod open;
 pub mod read;
-pub mod search;
-pub mod statistics;
 mod typed;
 pub mod vectors;
 

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::percent;
 use tilefs_format::filter::Key;
 use tilefs_format::folder::ObjectKind;
 #[cfg(feature = "cloud")]
 use tilefs_storage::any::AnyStorage;
-use tilefs_storage::{
-    CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, percent, read_secret,
-};
+use tilefs_storage::{CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
 use tilefs_threads as threads;
 
 use crate::array::directory::window::now;

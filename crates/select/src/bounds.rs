@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use tilefs_base::characters::steers;
 use tilefs_base::error::Result;
+use tilefs_base::percent;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
 use tilefs_format::time_text;
 use tilefs_format::time_unit::TimeUnit;
-use tilefs_storage::percent;
 
 use super::calendar::Calendar;
 

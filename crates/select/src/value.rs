@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use tilefs_base::percent;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::Scalar;
-use tilefs_storage::percent;
 
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};

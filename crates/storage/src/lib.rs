@@ -24,8 +24,6 @@ mod key;
 mod known;
 pub mod local;
 pub mod memory;
-pub mod misspelt;
-pub mod percent;
 mod ranges;
 mod secret;
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]

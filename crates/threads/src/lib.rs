@@ -17,6 +17,7 @@ pub mod cancellation;
 mod lent_work;
 mod log_interval;
 mod per_process;
+pub mod single_flight;
 mod start;
 pub mod sync;
 mod team;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tilefs_base::error::Result;
-use tilefs_reader::array::SingleFlight;
+use tilefs_base::lru_cache::LruCache;
 use tilefs_reader::group::changes::note;
-use tilefs_reader::lru_cache::LruCache;
 use tilefs_storage::StoreKey;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::array::array_folder;
 use crate::fields::xattrs;

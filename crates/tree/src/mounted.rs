@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilefs_base::error::Result;
+use tilefs_base::statistics::Statistic;
 use tilefs_reader::array::Context;
 use tilefs_reader::group::changes::{Changes, changes};
-use tilefs_reader::statistics::Statistic;
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation::Turn;
 

@@ -1,7 +1,7 @@
 //! The names of inodes that the kernel has forgotten, by number. A file handle, as an NFS server gives to its clients,
 //! holds nothing but a number, and outlives what the kernel remembers.
 
-use tilefs_reader::lru_cache::{Kept, LruCache};
+use tilefs_base::lru_cache::{Kept, LruCache};
 
 /// Maximum number of names.
 const MOST: usize = 1 << 18;

@@ -1,8 +1,7 @@
 //! Keeps recently used nodes, because they are often needed again soon: after a lookup of a slice, it is listed and its
 //! files are opened.
 
-use tilefs_reader::lru_cache::{Kept, LruCache};
-
+use tilefs_base::lru_cache::{Kept, LruCache};
 use tilefs_tree::Node;
 
 /// Maximum number of nodes.

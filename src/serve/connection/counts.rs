@@ -1,7 +1,7 @@
 //! Counts requests by kind, errors, and bytes.
 
 use hyper::Method;
-use tilefs_reader::statistics::{Counter, Statistic, Value};
+use tilefs_base::statistics::{Counter, Statistic, Value};
 
 use crate::reports::ErrorCounts;
 

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hyper::body::Bytes;
+use tilefs_base::markup::escape_for_page;
+use tilefs_tree::node::recent::Found;
+use tilefs_tree::{EntryKind, File, Folder, Node};
 
 use crate::serve::connection::body::Pieces;
-use crate::serve::http::path::{append, encode_name, escape_markup};
+use crate::serve::http::path::{append, encode_name};
 use crate::serve::http::refusal::{NodeFailure, Refusal};
 use crate::serve::http::validators;
 use crate::serve::site::Site;
-use tilefs_tree::node::recent::Found;
-use tilefs_tree::{EntryKind, File, Folder, Node};
 
 /// Folders with more entries are listed without sizes and times, as `ls` does, because each entry takes a lookup.
 const MAX_SIZED: usize = 1000;
@@ -194,7 +195,7 @@ fn row(member: &ListedMember, out: &mut String) {
     let slash = if member.kind == EntryKind::Folder { "/" } else { "" };
     out.push_str("<tr><td><a href=\"");
     encode_name(&member.name, out);
-    append!(out, "{slash}\">{}{slash}</a></td>", escape_markup(&member.name));
+    append!(out, "{slash}\">{}{slash}</a></td>", escape_for_page(&member.name));
     match &member.facts {
         Some(facts) => {
             let modified = validators::date(facts.modified).unwrap_or_default();

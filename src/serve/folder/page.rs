@@ -4,15 +4,16 @@
 use std::sync::Arc;
 
 use hyper::header::HOST;
-
-use super::application;
-use crate::serve::http::path::{TreePath, decode, encode_name, escape_markup};
-use crate::serve::http::refusal::{NodeFailure, Refusal};
-use crate::serve::message::Question;
-use crate::serve::site::Site;
+use tilefs_base::markup::escape_for_page;
 use tilefs_tree::node::quoting::shell_word;
 use tilefs_tree::views::web_commands;
 use tilefs_tree::{EntryKind, Folder, Node};
+
+use super::application;
+use crate::serve::http::path::{TreePath, decode, encode_name};
+use crate::serve::http::refusal::{NodeFailure, Refusal};
+use crate::serve::message::Question;
+use crate::serve::site::Site;
 
 /// Maximum number of bytes of a text that is shown on the page.
 const MAX_TEXT: u64 = 64 << 10;
@@ -62,14 +63,14 @@ impl Page {
 
     /// Returns the page up to the rows of the listing.
     pub fn before(&self) -> String {
-        let own = escape_markup(self.path.names().last().unwrap_or(&self.title));
+        let own = escape_for_page(self.path.names().last().unwrap_or(&self.title));
         let root = self.path.to_root();
         let look = application::elements(&root, self.is_array.then_some(SCHEMA));
         let mut page = format!(
             "<!DOCTYPE html>\n<html lang=\"en\" data-root=\"{root}\" data-title=\"{}\"><head><meta charset=\"utf-8\">\
              <title>{own}</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta name=\"referrer\" content=\"no-referrer\">{look}</head><body>\n<div class=\"listing\">\n<h1>{}</h1>\n",
-            escape_markup(&self.title),
+            escape_for_page(&self.title),
             self.trail()
         );
         if self.path.names().last().is_some_and(|name| SELECTIONS.contains(&name.as_str())) {
@@ -91,13 +92,13 @@ impl Page {
             length += url.len();
             let dot = if url == "/" { "." } else { "" };
             trail.push(match length <= MAX_TRAIL {
-                true => format!("<a href=\"{}{dot}\">{}</a>", escape_markup(&url), escape_markup(name)),
-                false => escape_markup(name),
+                true => format!("<a href=\"{}{dot}\">{}</a>", escape_for_page(&url), escape_for_page(name)),
+                false => escape_for_page(name),
             });
         }
         // The folder itself is not a link.
         trail.pop();
-        trail.push(escape_markup(self.path.names().last().unwrap_or(&self.title)));
+        trail.push(escape_for_page(self.path.names().last().unwrap_or(&self.title)));
         trail.join(" / ")
     }
 
@@ -170,7 +171,7 @@ pub fn refusal(path: &TreePath, refusal: &Refusal) -> String {
             }
             encode_name(name, &mut url);
         }
-        format!("<p><a href=\"{url}\">{}</a></p>\n", escape_markup(near))
+        format!("<p><a href=\"{url}\">{}</a></p>\n", escape_for_page(near))
     });
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
@@ -187,7 +188,7 @@ const NEAR: &str = "no such file; did you mean ";
 /// Returns a text with escapes for HTML. Programs that look for links in a page, such as fsspec, take every URL in its
 /// source for one, so there is none.
 fn without_links(text: &str) -> String {
-    escape_markup(text).replace("://", "&#58;//")
+    escape_for_page(text).replace("://", "&#58;//")
 }
 
 /// Returns whether a `Host` header can be part of a URL in a command.

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use tilefs_base::error::Error;
+use tilefs_base::markup::escape_for_page;
 use tilefs_base::xml::{XmlElement, XmlReader};
 use tilefs_threads::cancellation;
 
-use crate::serve::http::path::{append, escape_markup};
+use crate::serve::http::path::append;
 
 const DAV: &str = "DAV:";
 
@@ -115,14 +116,14 @@ impl Asked {
         let mut before = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\"".to_owned();
         let named = if let Asked::These(named) = self { &named[..] } else { &[] };
         for (prefix, namespace) in named.iter().filter_map(|one| one.declared.as_ref()) {
-            append!(before, " xmlns:{prefix}=\"{}\"", escape_markup(namespace));
+            append!(before, " xmlns:{prefix}=\"{}\"", escape_for_page(namespace));
         }
         before + ">\n"
     }
 
     /// Appends the `response` element of a resource.
     pub fn respond(&self, resource: &Resource, out: &mut String) {
-        append!(out, "<D:response><D:href>{}</D:href>", escape_markup(&resource.href));
+        append!(out, "<D:response><D:href>{}</D:href>", escape_for_page(&resource.href));
         if resource.has_failed {
             out.push_str("<D:status>HTTP/1.1 500 Internal Server Error</D:status></D:response>\n");
             return;
@@ -205,10 +206,10 @@ impl Resource {
     fn value(&self, property: Property) -> Option<String> {
         match property {
             Property::ResourceType => Some(if self.is_folder { "<D:collection/>" } else { "" }.to_owned()),
-            Property::DisplayName => Some(escape_markup(&self.name)),
+            Property::DisplayName => Some(escape_for_page(&self.name)),
             Property::ContentLength => self.length.map(|length| length.to_string()),
-            Property::ContentType => self.content_type.map(escape_markup),
-            Property::Etag => self.etag.as_deref().map(escape_markup),
+            Property::ContentType => self.content_type.map(escape_for_page),
+            Property::Etag => self.etag.as_deref().map(escape_for_page),
             Property::LastModified => self.modified.clone(),
         }
     }

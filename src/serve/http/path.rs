@@ -1,6 +1,6 @@
 //! Paths in the tree, from the paths of URLs and back.
 
-use tilefs_storage::percent;
+use tilefs_base::percent;
 
 /// A path in the tree. No name in it is empty, `.` or `..`, or contains `/` or NUL, so it cannot lead out of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,25 +90,6 @@ pub fn encode_name(name: &str, out: &mut String) {
             _ => percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), out),
         }
     }
-}
-
-/// Returns a text with escapes for the text and the attributes of HTML and XML. Characters that XML does not allow
-/// become U+FFFD.
-pub fn escape_markup(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(character),
-            _ if character.is_control() || matches!(character, '\u{FFFE}' | '\u{FFFF}') => escaped.push('\u{FFFD}'),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
 }
 
 /// Appends to a text. Writing to a string cannot fail.
@@ -201,14 +182,6 @@ mod tests {
         ] {
             assert!(names(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn markup_has_no_bare_characters_of_its_own() {
-        assert_eq!(
-            escape_markup("<a href=\"x\">'&'</a>\0"),
-            "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;\u{FFFD}"
-        );
     }
 
     proptest! {

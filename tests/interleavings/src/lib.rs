@@ -12,7 +12,6 @@
 
 // The program's files refer to these crates by name, and an execution must not depend on random hashes.
 extern crate self as foldhash;
-extern crate self as tilefs_reader;
 extern crate self as tilefs_threads;
 
 use std::cell::Cell;
@@ -30,8 +29,6 @@ pub mod sync;
 
 #[path = "../../../crates/reader/src/cache/mod.rs"]
 pub mod cache;
-#[path = "../../../crates/reader/src/statistics.rs"]
-pub mod statistics;
 
 /// The keys of the models.
 impl cache::CacheKey for u8 {
@@ -51,6 +48,8 @@ pub mod address_space {
 pub mod cancellation;
 #[path = "../../../crates/threads/src/lent_work.rs"]
 mod lent_work;
+#[path = "../../../crates/threads/src/single_flight.rs"]
+pub mod single_flight;
 #[path = "../../../crates/threads/src/team.rs"]
 pub mod team;
 
@@ -88,11 +87,6 @@ pub fn endless<T>(start: impl FnOnce() -> T) -> T {
     let started = start();
     ARE_ENDLESS.set(false);
     started
-}
-
-#[path = "../../../crates/reader/src/array/context"]
-pub mod array {
-    pub mod single_flight;
 }
 
 #[path = "../../../crates/reader/src/read"]

@@ -10,7 +10,7 @@ use support::corpora::peers;
 use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
-use tilefs_reader::statistics::Value;
+use tilefs_base::statistics::Value;
 use tilefs_tree::{MountedTree, Node, ServedTree, TreeOptions, open_stored};
 
 /// The datasets of the fixtures.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tilefs_reader::statistics::Value;
+use tilefs_base::statistics::Value;
 use tilefs_tree::{self as tree, IndexOptions, ServedTree, TreeOptions};
 
 /// Files of the dataset `v4`, and whether each is an index.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::array::SingleFlight;
-use tilefs_reader::lru_cache::LruCache;
-use tilefs_reader::read::Output;
+use tilefs_base::lru_cache::LruCache;
+use tilefs_base::output::Output;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, BatchContents, Block, BufferPlace, FieldNode, MAGIC};

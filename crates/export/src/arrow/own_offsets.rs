@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 use super::types::ArrowColumn;
 use crate::content::Content;

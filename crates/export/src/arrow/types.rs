@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_base::memory;
 use tilefs_format::calendar;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
 use tilefs_format::time_unit::TimeUnit;
-use tilefs_reader::memory;
 
 use super::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::cf;

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::output::Output;
+use tilefs_reader::array::Recorder;
 use tilefs_reader::array::dense::{IndexBox, Selection};
-use tilefs_reader::array::{Recorder, SingleFlight};
-use tilefs_reader::read::Output;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::column::{Column, Columns, Field};
 use crate::content::Content;

@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::{Recorder, ValueBounds};
-use tilefs_reader::read::Output;
 
 use crate::column::{Column, ColumnStatistics, Field};
 use crate::content::Content;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
-use tilefs_reader::read::Output;
 
 use crate::column::{Column, Labels};
 use crate::content::Content;

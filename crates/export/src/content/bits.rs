@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_reader::array::Recorder;
-use tilefs_reader::read::Output;
 
 use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_reader::array::Recorder;
-use tilefs_reader::read::Output;
 
 use crate::content::{Content, unknown_band};
 

@@ -4,9 +4,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
+use tilefs_base::output::Output;
 use tilefs_reader::array::Recorder;
-use tilefs_reader::memory;
-use tilefs_reader::read::Output;
 
 use crate::content::Content;
 

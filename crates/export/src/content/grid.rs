@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::output::Output;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
-use tilefs_reader::read::Output;
 
 use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};

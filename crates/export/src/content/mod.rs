@@ -28,8 +28,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::output::Output;
 use tilefs_reader::array::{Recorded, Recorder};
-use tilefs_reader::read::Output;
 
 /// Bytes that kernels read from a file at once: a page in memory. If one of them cannot be read, none of them is.
 pub(crate) const MEMORY_PAGE: u64 = 4096;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 use crate::content::Content;
 use crate::content::element::by_elements;

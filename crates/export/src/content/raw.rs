@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_reader::array::dense::{AxisCoordinates, DenseColumn};
 use tilefs_reader::array::{Recorded, Recorder};
-use tilefs_reader::read::Output;
 
 use crate::content::element::by_elements;
 use crate::content::{Content, unknown_band};

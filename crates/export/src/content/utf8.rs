@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilefs_base::error::{Locate, Result};
-use tilefs_reader::read::Output;
-use tilefs_reader::search::partition_point;
+use tilefs_base::output::Output;
+use tilefs_base::search::partition_point;
 
 use crate::content::Content;
 use crate::content::offsets::{Offsets, wrong_offsets};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_reader::array::sparse::VarColumn;
 use tilefs_reader::array::{Recorded, Recorder};
-use tilefs_reader::read::Output;
 
 use super::Content;
 use super::raw::FixedCells;

@@ -3,9 +3,8 @@
 //! They are kept as GDAL wrote them, and written again as XML, in the form that its PAM files and virtual rasters share.
 
 use tilefs_base::error::Result;
+use tilefs_base::markup::escape;
 use tilefs_base::xml::{XmlElement, XmlReader};
-
-use crate::xml::escape;
 
 /// The rows and columns that are shown of a raster: the first of each, and the distance to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hdf5_layout::{FileLayout, HeapCollection, HeapIds, ObjectId, Segment};
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 use tilefs_threads::cancellation;
 
 use crate::content::offsets::Offsets;

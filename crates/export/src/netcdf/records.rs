@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 use super::plan::{FilePlan, PlannedVariable};
 use crate::content::compose::{Repeat, Slice};

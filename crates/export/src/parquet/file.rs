@@ -6,10 +6,10 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::array::SingleFlight;
+use tilefs_base::lru_cache::LruCache;
+use tilefs_base::output::Output;
 use tilefs_reader::array::ValueBounds;
-use tilefs_reader::lru_cache::LruCache;
-use tilefs_reader::read::Output;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 use super::thrift::varint;
 use super::values::BLOCK_ROWS;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::array::SingleFlight;
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::file::{ParquetFile, tail};
 use super::metadata::MAGIC;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 use crate::content::Content;
 use crate::content::bits::Bits;

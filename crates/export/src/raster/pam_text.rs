@@ -1,12 +1,13 @@
 //! The XML of a raster's properties: a file of GDAL's persistent auxiliary metadata (PAM), and the elements that virtual
 //! rasters share with it.
 
+use tilefs_base::markup::escape;
+
 use crate::column::Field;
 use crate::geo::bands::Band;
 use crate::geo::georeference::Georeference;
 use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::Scene;
-use crate::xml::escape;
 
 /// Returns the PAM file of a raster with this many bands: everything that is known except the values.
 pub fn pam_file(field: &Field, scene: &Scene, bands: u64) -> String {

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
+use tilefs_base::markup::escape;
 use tilefs_format::datatype::Kind;
 
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::raster::pam_text::{of_band, of_raster};
 use crate::raster::{Interleave, Raster, Scene};
-use crate::xml::escape;
 
 /// Maximum size in bytes of the bands before the last in a `.vrt`: the description of a band is repeated in each raster.
 const LONGEST_VRT: usize = 256 << 20;

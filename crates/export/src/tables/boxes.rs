@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_base::lru_cache::LruCache;
+use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::{Recorder, ValueBounds};
-use tilefs_reader::lru_cache::LruCache;
-use tilefs_reader::read::Output;
 
 use super::geometries::{BLOCK_ROWS, StoredGeometries, geometry_of};
 use crate::column::{Column, ColumnStatistics, Field};

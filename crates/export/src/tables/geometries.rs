@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
+use tilefs_base::output::Output;
 use tilefs_reader::array::{Recorded, Recorder};
-use tilefs_reader::memory;
-use tilefs_reader::read::Output;
 use tilefs_threads::cancellation;
 
 use crate::column::Column;

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::output::Output;
 use tilefs_reader::array::{Recorded, Recorder};
-use tilefs_reader::read::Output;
 
 use crate::column::{Column, FormatResult, Unrepresentable};
 use crate::content::Content;

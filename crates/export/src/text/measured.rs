@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 use tilefs_threads::{self as threads, for_all};
 
 use super::position::Position;

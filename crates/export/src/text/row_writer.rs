@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::PoisonError;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 use super::rows::{TextColumn, TextLines};
 use crate::content::element::by_elements;

@@ -8,8 +8,8 @@
 use std::sync::{Arc, Mutex};
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::search::partition_point;
 use tilefs_format::datatype::Datatype;
-use tilefs_reader::search::partition_point;
 
 use super::cells::ColumnCells;
 use super::value::Printer;

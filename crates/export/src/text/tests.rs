@@ -1,7 +1,7 @@
 //! Compares text with a simple second writer, which formats cell by cell.
 
+use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
-use tilefs_reader::read::Output;
 
 use super::matrix_market::{self, MatrixDomain, matrix_market};
 use super::*;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
-use tilefs_reader::read::Output;
+use tilefs_base::output::Output;
 
 use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};

@@ -35,6 +35,7 @@ mod tiles;
 
 use std::sync::Arc;
 
+use tilefs_base::markup::escape;
 use tilefs_format::datatype::Datatype;
 
 use crate::column::boxes::SpacedBoxes;
@@ -44,7 +45,6 @@ use crate::geo::bands::Band;
 use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::pam_text::pam_file;
 use crate::raster::{Interleave, Raster, Scene, line_and_sample_axes};
-use crate::xml::escape;
 use directory::{HEADER, REDUCED, SUBFILE_TYPE, TagValues};
 use images::Images;
 pub use overviews::OverviewStore;

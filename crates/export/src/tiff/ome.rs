@@ -4,10 +4,10 @@
 
 use std::fmt::Write;
 
+use tilefs_base::markup::escape;
 use tilefs_format::datatype::Datatype;
 
 use crate::pyramid::{Channel, Steps};
-use crate::xml::escape;
 
 const NAMESPACE: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
 

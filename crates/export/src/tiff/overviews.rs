@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::memory;
+use tilefs_base::output::Output;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::array::{Context, IndexKey, Inputs, Recorder};
-use tilefs_reader::memory;
-use tilefs_reader::read::Output;
 
 use super::page::PageProperties;
 use super::sampling::{ImageSide, Sampling, Storing};

@@ -16,8 +16,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
-use tilefs_reader::read::Output;
 
 use super::directory::{HEADER, ImageDirectory, REDUCED, SUBFILE_TYPE, TagValues};
 use super::images::Images;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::ReaderOptions;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
 use tilefs_reader::array::{Context, Recorder};
-use tilefs_reader::read::Output;
 use tilefs_storage::MemoryStorage;
 
 use super::sampling::{ImageSide, Sampling, Storing};

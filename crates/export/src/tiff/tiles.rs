@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::lru_cache::LruCache;
+use tilefs_base::output::Output;
 use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::array::{Recorded, Recorder};
-use tilefs_reader::lru_cache::LruCache;
-use tilefs_reader::read::Output;
 
 use crate::column::boxes::{Boxes, Framed};
 use crate::column::{FormatResult, Unrepresentable};

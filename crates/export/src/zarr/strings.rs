@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::read::Output;
-use tilefs_reader::search::partition_point;
+use tilefs_base::output::Output;
+use tilefs_base::search::partition_point;
 
 use crate::column::boxes::PaddedBox;
 use crate::content::offsets::{Offsets, wrong_offsets};

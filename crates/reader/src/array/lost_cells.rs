@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::Attribute;
@@ -18,7 +19,6 @@ use super::OpenedArray;
 use super::dense::grid::PositionBox;
 use super::dense::{AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use super::folder::outline::FieldFile;
-use crate::memory;
 
 /// The maximum number of cells that are compared at a time.
 const CELLS_AT_ONCE: u64 = 1 << 16;

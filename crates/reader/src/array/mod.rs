@@ -30,7 +30,6 @@ pub use context::budget::Budget;
 pub use context::inputs::{Inputs, Recorded, Recorder};
 pub use context::running_sums::RunningSums;
 pub use context::saved::SavedIndexes;
-pub use context::single_flight::SingleFlight;
 pub use context::watch::{Fingerprint, FolderWatch};
 pub use context::{Context, IndexKey, Indexes};
 pub use directory::listing::FolderListing;

@@ -9,8 +9,8 @@ use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
 use tilefs_storage::{EntryKey, StoreKey};
+use tilefs_threads::single_flight::SingleFlight;
 
-use super::context::single_flight::SingleFlight;
 use super::context::{Context, TileStatistic};
 use super::directory::window::TimeWindow;
 use super::folder::ArrayFolder;

@@ -12,11 +12,12 @@ use tilefs_format::folder::{GROUP_DETAILS, METADATA, ObjectKind};
 use tilefs_format::group::{GroupMember, members_in_force, parse_group_details};
 use tilefs_storage::{KnownFolder, Listed, StoreKey};
 use tilefs_threads::cancellation::{self, Turn};
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::array::directory::timed_files::{TimedFile, files_in_force, names_in, timed_files};
 use crate::array::directory::window::now;
 use crate::array::metadata_tiles::generic_tile::read_generic_tile;
-use crate::array::{Context, Metadata, SingleFlight, TimeWindow, kind_of_entries, object_kind};
+use crate::array::{Context, Metadata, TimeWindow, kind_of_entries, object_kind};
 
 use places::MemberPlaces;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::statistics::Statistic;
 use tilefs_storage::{ReadRange, Storage, StoreKey, together};
 use tilefs_threads as threads;
 use tilefs_threads::cancellation::{self, Turn};
@@ -12,7 +13,6 @@ use tilefs_threads::cancellation::{self, Turn};
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{BufferPool, Cache, CacheLookup, PooledBuffer, Promise, Weight};
-use crate::statistics::Statistic;
 
 /// Target size of a batch in decoded bytes, which is what a reader holds at a time.
 const BATCH_BYTES: u64 = 4 << 20;

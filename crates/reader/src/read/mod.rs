@@ -4,12 +4,10 @@
 //! before anything is read, so a whole batch of units is read from storage in one call, decoded, and copied from.
 
 mod fetcher;
-mod output;
 mod permits;
 mod unit;
 
 pub(crate) use fetcher::UnitCopy;
 pub use fetcher::{Batches, Decoding, Fetcher};
-pub use output::Output;
 pub use permits::Permit;
 pub use unit::{Decoded, StoredRange, Unit, UnitKey, UnitPart};

@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
+use tilefs_base::statistics::{Counter, Statistic, Stopwatch, Value};
 use tilefs_format::filter::Scratch;
 use tilefs_threads::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
-use crate::statistics::{Counter, Statistic, Stopwatch, Value};
 
 /// A semaphore for decoding. Never block while holding a permit, so that each is returned soon.
 ///

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::datatype::Kind;
 use tilefs_format::schema::Attribute;
 
@@ -12,7 +13,6 @@ use super::values::{Values, expect_type};
 use crate::array::dense::grid::PositionBox;
 use crate::array::dense::{AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection};
 use crate::array::{FieldFile, OpenedArray};
-use crate::memory;
 
 /// Reads boxes of a dense array. Several threads may read at the same time. Memory: the boxes of all fragments.
 pub struct DenseReader {

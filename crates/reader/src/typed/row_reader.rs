@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::Range;
@@ -11,7 +12,6 @@ use tilefs_threads::for_all;
 use super::values::Values;
 use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
 use crate::array::{FieldId, OpenedArray};
-use crate::memory;
 
 /// The default number of rows of a batch.
 const DEFAULT_BATCH_ROWS: u64 = 1 << 16;

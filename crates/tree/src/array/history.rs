@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_base::error::Result;
+use tilefs_base::lru_cache::LruCache;
 use tilefs_reader::array::TimeWindow;
-use tilefs_reader::lru_cache::LruCache;
 use tilefs_select::time;
 use tilefs_threads::cancellation;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_base::error::Result;
-use tilefs_reader::array::SingleFlight;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::array::explain::{Explanations, NonEmptyPart};
 use crate::cells::dense::{CoveredBox, DenseArray, DenseSubarray, Extent};

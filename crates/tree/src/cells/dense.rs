@@ -19,10 +19,11 @@ use tilefs_reader::array::dense::{
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{FieldFile, OpenedArray, Recorded, Recorder, SingleFlight};
+use tilefs_reader::array::{FieldFile, OpenedArray, Recorded, Recorder};
 use tilefs_reader::array::{LabelArray, ValueBounds};
 use tilefs_select::SelectableLabel;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::{FieldId, Subarray};
 

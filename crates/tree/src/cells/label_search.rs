@@ -7,17 +7,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::search::partition_point;
 use tilefs_export::Column;
 use tilefs_export::content::offsets::wrong_offsets;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_format::schema::{CellValNum, DataOrder, DimensionLabel as StoredLabel};
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
-use tilefs_reader::array::{OpenedArray, SingleFlight};
-use tilefs_reader::search::partition_point;
 use tilefs_select::calendar::Calendar;
 use tilefs_select::{DimensionBounds, Label, SelectableLabel};
 use tilefs_threads::cancellation;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, column, describe_field};

@@ -21,12 +21,12 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 use tilefs_base::error::Result;
 use tilefs_base::hex::hex;
+use tilefs_base::output::Output;
 use tilefs_export::{Content, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::array::MetadataItem as Stored;
-use tilefs_reader::read::Output;
 
 use crate::fields::lines::Lines;
 use crate::node::ExtendedAttributes;

@@ -24,7 +24,8 @@ use tilefs_base::error::Result;
 use tilefs_export::column::extension::of_datatype;
 use tilefs_export::{Content, Field};
 use tilefs_format::schema::{ArraySchema, CellValNum};
-use tilefs_reader::array::{Context, SingleFlight};
+use tilefs_reader::array::Context;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::{FieldId, Subarray, describe_field};
 use crate::fields::array_form::ArrayForm;

@@ -12,14 +12,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::lru_cache::LruCache;
 use tilefs_export::zarr::ZarrVersion;
 use tilefs_reader::OpenedObject;
-use tilefs_reader::array::{SingleFlight, TimeWindow};
+use tilefs_reader::array::TimeWindow;
 use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::group::changes::note;
-use tilefs_reader::lru_cache::LruCache;
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::array::explain::{OWN, VIEWS};
 use crate::array::history::{HISTORY, History};

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use tilefs_base::error::Result;
 use tilefs_export::{Content, Forward};
-use tilefs_reader::array::SingleFlight;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::node::listing::Listing;
 use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};

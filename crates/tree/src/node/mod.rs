@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_base::error::Result;
+use tilefs_base::statistics::Statistic;
 use tilefs_export::{Content, Forward};
-use tilefs_reader::statistics::Statistic;
 use tilefs_storage::StoreKey;
 
 /// Approximate memory in bytes of a node, including its name in its folder and in descriptions.

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use tilefs_base::error::Result;
-use tilefs_reader::lru_cache::LruCache;
+use tilefs_base::lru_cache::LruCache;
 
 use crate::node::{Entry, Folder, NODE, Node};
 

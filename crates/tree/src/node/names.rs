@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use sha2::{Digest, Sha256};
 use tilefs_base::characters::steers;
 use tilefs_base::hex::hex;
-use tilefs_storage::percent;
+use tilefs_base::percent;
 
 /// The longest file name without its extension, in bytes: 255, which file systems allow, minus 31 for extensions.
 pub const LONGEST: usize = 224;

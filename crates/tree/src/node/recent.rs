@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
-use tilefs_reader::lru_cache::LruCache;
+use tilefs_base::lru_cache::LruCache;
 use tilefs_threads::cancellation;
 
 use crate::node::suggest::suggestion;

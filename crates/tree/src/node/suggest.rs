@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use tilefs_storage::misspelt::wrong_letters;
+use tilefs_base::misspelt::wrong_letters;
 
 use crate::node::{Folder, Node};
 

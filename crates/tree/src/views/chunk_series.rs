@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::output::Output;
 use tilefs_export::Content;
 use tilefs_export::zarr::ZarrArray;
-use tilefs_reader::read::Output;
 
 /// Number of recently read chunks to remember: enough for that many readers, each with chunks of its own.
 const MAX_KNOWN: usize = 16;

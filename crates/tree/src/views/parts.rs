@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use tilefs_base::error::Result;
 use tilefs_export::Forward;
-use tilefs_reader::array::SingleFlight;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::{MAX_PART_ROWS, Subarray};
 use crate::fields::FieldFolder;

@@ -11,8 +11,9 @@ use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
-use tilefs_reader::array::{Metadata, OpenedArray, Recorded, Recorder, SingleFlight};
+use tilefs_reader::array::{Metadata, OpenedArray, Recorded, Recorder};
 use tilefs_threads::cancellation;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::header::Header;
 use crate::layout::{Contigs, DatasetLayout, sample_numbers};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use tilefs_base::error::Result as Done;
-use tilefs_storage::percent;
+use tilefs_base::percent;
 
 /// A region of a contig: positions from the first to the last, counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use tilefs_base::error::Result;
-use tilefs_storage::misspelt::wrong_letters;
+use tilefs_base::misspelt::wrong_letters;
 
 use crate::dataset::regions::Region;
 use crate::dataset::spans::{FileSamples, SelectedRegions};

@@ -14,8 +14,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::array::{Recorded, Recorder, SingleFlight};
+use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_threads::cancellation;
+use tilefs_threads::single_flight::SingleFlight;
 
 use index::{FastaIndex, IndexedContig, MAX_NAME, first_word};
 use stored::{StoredText, opened};

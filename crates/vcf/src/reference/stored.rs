@@ -12,8 +12,8 @@ use std::path::Path;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::Forward;
-use tilefs_reader::array::SingleFlight;
 use tilefs_threads::cancellation;
+use tilefs_threads::single_flight::SingleFlight;
 
 /// The first bytes of a file that is compressed in any way of gzip.
 const GZIP: &[u8] = b"\x1f\x8b";

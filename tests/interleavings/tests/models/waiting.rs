@@ -4,10 +4,10 @@ use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use tilefs_base::error::Error;
-use tilefs_interleavings::array::single_flight::SingleFlight;
 use tilefs_interleavings::cancellation::{POLL_INTERVAL, Token, Turn};
 use tilefs_interleavings::proof::{Model, prove};
 use tilefs_interleavings::read::permits::Permits;
+use tilefs_interleavings::single_flight::SingleFlight;
 use tilefs_interleavings::source;
 use tilefs_interleavings::sync::advance;
 

@@ -11,9 +11,10 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::array::{Inputs, Recorded, Recorder, SingleFlight};
-use tilefs_reader::lru_cache::LruCache;
+use tilefs_base::lru_cache::LruCache;
+use tilefs_reader::array::{Inputs, Recorded, Recorder};
 use tilefs_threads::for_all;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::column::Field;
 

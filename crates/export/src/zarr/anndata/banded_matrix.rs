@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::memory;
+use tilefs_base::memory;
 use tilefs_threads::{self as threads, cancellation};
 
 use super::bands::{RowBand, RowBands};

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::array::SingleFlight;
-use tilefs_reader::lru_cache::LruCache;
+use tilefs_base::lru_cache::LruCache;
 use tilefs_threads::for_all;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::runs::{RunFinder, Runs, fetch, for_each_block, for_each_row, pieces_of};
 use super::starts::RowStarts;

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::memory;
-use tilefs_reader::read::Output;
+use tilefs_base::memory;
+use tilefs_base::output::Output;
 use tilefs_threads::{cancellation, for_all};
 
 use super::bands::{RowBand, RowBands};

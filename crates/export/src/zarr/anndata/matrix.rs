@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::lru_cache::LruCache;
+use tilefs_base::memory;
+use tilefs_base::output::Output;
+use tilefs_base::search::partition_point;
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
-use tilefs_reader::lru_cache::LruCache;
-use tilefs_reader::memory;
-use tilefs_reader::read::Output;
-use tilefs_reader::search::partition_point;
 use tilefs_threads as threads;
 
 use super::runs::out_of_order;

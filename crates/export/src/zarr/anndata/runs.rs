@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::memory;
-use tilefs_reader::read::Output;
+use tilefs_base::memory;
+use tilefs_base::output::Output;
 use tilefs_threads::cancellation;
 
 use crate::content::Content;

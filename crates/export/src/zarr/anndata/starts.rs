@@ -5,10 +5,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::array::{Context, Recorded, Recorder, RunningSums, SingleFlight};
-use tilefs_reader::memory;
-use tilefs_reader::read::Output;
+use tilefs_base::memory;
+use tilefs_base::output::Output;
+use tilefs_reader::array::{Context, Recorded, Recorder, RunningSums};
 use tilefs_threads::for_all;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::counted_runs::{CountedRuns, RunsOfPiece};
 use super::cuts::Cuts;

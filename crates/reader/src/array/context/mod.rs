@@ -4,7 +4,6 @@ pub mod budget;
 pub mod inputs;
 pub mod running_sums;
 pub mod saved;
-pub mod single_flight;
 pub mod watch;
 
 use std::any::Any;
@@ -12,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::statistics::{Statistic, Value};
 use tilefs_format::filter::Key;
 use tilefs_storage::{Links, Storage};
 
 use crate::cache::{self, Cache, CacheKey};
 use crate::read::Fetcher;
-use crate::statistics::{Statistic, Value};
 
 use budget::Budget;
 use saved::SavedIndexes;

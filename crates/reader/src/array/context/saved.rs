@@ -5,10 +5,10 @@
 //! saved about arrays that are read with a key.
 
 use tilefs_base::error::Result;
+use tilefs_base::statistics::{Counter, Statistic, Value};
 use tilefs_storage::IndexStore;
 
 use super::inputs::{Inputs, Recorded};
-use crate::statistics::{Counter, Statistic, Value};
 
 /// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::{HashMap, HashMapExt};
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::output::Output;
 use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
 
@@ -20,7 +21,7 @@ use crate::array::tiles::open_files::OpenFiles;
 use crate::array::tiles::reader::TileReader;
 use crate::array::tiles::strided::Strided;
 use crate::array::tiles::unit::{TileUnit, keep_marked};
-use crate::read::{Batches, Decoding, Output};
+use crate::read::{Batches, Decoding};
 
 /// The minimum size of a band that one thread reads, if there are more bands.
 const MIN_BAND_BYTES: u64 = 1 << 20;

@@ -8,7 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::output::Output;
+use tilefs_base::search::partition_point;
 use tilefs_threads as threads;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::column::DenseColumn;
 use super::embedding::Embedding;
@@ -17,15 +20,13 @@ use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::context::running_sums::RunningSums;
-use crate::array::context::single_flight::SingleFlight;
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::offsets::OFFSET;
 use crate::array::tiles::open_files::OpenFiles;
 use crate::array::tiles::unit::TileUnit;
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan, repeat};
 use crate::array::tiles::var_tiles::{OffsetReader, VarTiles};
-use crate::read::{Batches, Decoding, Fetcher, Output};
-use crate::search::partition_point;
+use crate::read::{Batches, Decoding, Fetcher};
 
 /// The number of cells between checkpoints.
 const BLOCK: u64 = 4096;

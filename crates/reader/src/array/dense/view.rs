@@ -5,13 +5,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::lru_cache::LruCache;
 
 use super::box_tree::BoxTree;
 use super::grid::{Grid, PositionBox};
 use super::pieces::{TileOwner, TileOwners};
 use super::scattered::ScatteredCells;
 use crate::array::OpenedArray;
-use crate::lru_cache::LruCache;
 
 /// The number of space tiles whose owners are cached, because finding them costs as much as decoding if many fragments
 /// overlap.

@@ -17,9 +17,9 @@ use tilefs_format::folder::METADATA;
 use tilefs_format::schema::ArraySchema;
 use tilefs_storage::{StoreKey, together};
 use tilefs_threads::address_space;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::context::Context;
-use super::context::single_flight::SingleFlight;
 use super::directory::listing::FolderListing;
 use super::directory::timed_files::{TimedFile, timed_files};
 use super::directory::window::{TimeWindow, now};

@@ -7,14 +7,13 @@
 use std::sync::{Arc, Weak};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::filter::{Decoder, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs_format::fragment::Pages;
 use tilefs_format::generic_tile::GenericTileHeader;
 use tilefs_format::tile::ChunkHeader;
 use tilefs_storage::{Storage, StoreKey};
 use tilefs_threads::cancellation;
-
-use crate::memory;
 
 use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk};
 use crate::array::context::{Context, IndexKey};

@@ -5,10 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_base::memory;
 use tilefs_threads;
 use tilefs_threads::{self as threads, for_all};
-
-use crate::memory;
 
 use super::columns::fixed_column::FixedColumn;
 use super::columns::var_column::VarColumn;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::search::partition_point;
 use tilefs_format::fragment::sections::check_tile_offsets;
 use tilefs_format::tile::ChunkHeader;
 use tilefs_storage::StoreKey;
@@ -12,7 +13,6 @@ use crate::array::context::{Context, IndexKey};
 use crate::array::metadata_tiles::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use crate::array::metadata_tiles::tile_numbers::TileNumbers;
 use crate::cache::{BufferPool, PooledBuffer};
-use crate::search::partition_point;
 
 /// The chunks of larger tiles are located by reading the whole tile there, in reads of this size.
 const REMOTE_WINDOW: usize = 8 << 20;

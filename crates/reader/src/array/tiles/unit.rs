@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::filter::{Decoder, Scratch, StoredOrder};
 use tilefs_format::tile::ChunkHeader;
 
@@ -15,7 +16,6 @@ use super::tile_file::expect_size;
 use crate::array::folder::sorted_file::SortedFile;
 use crate::array::metadata_tiles::chunk_walk::{StoredChunk, chunk_count};
 use crate::cache::{BufferPool, PooledBuffer};
-use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 
 /// A stored chunk may exceed its decoded size by the framing of each filter; more than this is damage.

@@ -2,8 +2,7 @@
 
 use object_store::client::{HttpRequest, HttpRequestBody};
 use tilefs_base::error::{Error, Result};
-
-use crate::percent;
+use tilefs_base::percent;
 
 /// Builds a request for an address; `None` if it is not a valid server address.
 pub fn request(address: &str) -> Option<HttpRequest> {

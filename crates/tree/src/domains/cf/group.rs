@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
 use tilefs_export::zarr::ZarrVersion;
-use tilefs_reader::array::SingleFlight;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::domains::cf::files::{HDF5, MakeDataset, NETCDF, NETCDF4, file_folder};
 use crate::domains::cf::members::DatasetMembers;

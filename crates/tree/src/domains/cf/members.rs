@@ -10,9 +10,10 @@ use tilefs_export::content::grid::CoordinateAxis;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArrayType, CellValNum, Dimension};
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::AxisSelection;
-use tilefs_reader::array::{OpenedArray, SingleFlight};
 use tilefs_reader::group::OpenedGroup;
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::Subarray;
 use crate::cells::dense::DenseArray;

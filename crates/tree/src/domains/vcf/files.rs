@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_base::error::Result;
-use tilefs_reader::array::SingleFlight;
-use tilefs_storage::misspelt::wrong_letters;
-use tilefs_storage::percent;
+use tilefs_base::misspelt::wrong_letters;
+use tilefs_base::percent;
+use tilefs_threads::single_flight::SingleFlight;
 use tilefs_vcf::dataset::arrays::{Sample, VariantDataset};
 use tilefs_vcf::dataset::contigs::has_records;
 use tilefs_vcf::dataset::regions::{self, WrittenRegion};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_base::error::Result;
-use tilefs_reader::lru_cache::LruCache;
+use tilefs_base::lru_cache::LruCache;
 use tilefs_vcf::file::{Encoding, VariantText};
 use tilefs_vcf::{Bgzf, BgzfForward, IndexFormat};
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
 use tilefs_reader::OpenedObject;
-use tilefs_reader::array::{OpenedArray, SingleFlight};
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
+use tilefs_threads::single_flight::SingleFlight;
 use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
 
 use crate::domains::vcf::files::{VCF, VariantFiles};

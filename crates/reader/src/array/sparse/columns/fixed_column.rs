@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
-
-use crate::memory;
+use tilefs_base::memory;
+use tilefs_base::output::Output;
 
 use super::gather::{GatherList, interleave, scatter};
 use crate::array::context::inputs::{Recorded, Recorder};
@@ -17,7 +17,7 @@ use crate::array::sparse::view::SparseView;
 use crate::array::tiles::open_files::OpenFiles;
 use crate::array::tiles::reader::TileReader;
 use crate::array::tiles::unit::TileUnit;
-use crate::read::{Batches, Decoding, Output};
+use crate::read::{Batches, Decoding};
 
 /// A column of rows of the same size. Reads are independent of each other and may run concurrently.
 pub struct FixedColumn {

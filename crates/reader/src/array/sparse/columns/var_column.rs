@@ -5,7 +5,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
+use tilefs_base::output::Output;
+use tilefs_base::search::partition_point;
 use tilefs_threads::for_all;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::gather::GatherList;
 use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
@@ -14,7 +18,6 @@ use crate::array::FieldId;
 use crate::array::context::IndexKey;
 use crate::array::context::inputs::{Inputs, Recorded, Recorder};
 use crate::array::context::running_sums::RunningSums;
-use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::rows::row_map::RowMap;
 use crate::array::sparse::rows::segments::RowSegment;
 use crate::array::sparse::select::cells::TileCells;
@@ -22,9 +25,6 @@ use crate::array::sparse::select::files::VarFile;
 use crate::array::sparse::view::SparseView;
 use crate::array::tiles::open_files::OpenFiles;
 use crate::array::tiles::value_plan::{ValueCopy, ValuePlan, repeat};
-use crate::memory;
-use crate::read::Output;
-use crate::search::partition_point;
 
 /// Number of blocks of rows whose sizes are computed together.
 const BLOCKS_AT_ONCE: usize = 64;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::lru_cache::LruCache;
 use tilefs_storage::together;
 use tilefs_threads as threads;
 use tilefs_threads::address_space;
@@ -25,7 +26,6 @@ use crate::array::sparse::rows::segments::RowSegment;
 use crate::array::sparse::rows::store::SpillStore;
 use crate::array::sparse::select::query::Query;
 use crate::array::sparse::select::stream::FragmentSource;
-use crate::lru_cache::LruCache;
 
 /// Number of segment boundaries that are cached, for a merge of few fragments.
 const KEPT_PLACES: usize = 64;

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::search::partition_point;
 use tilefs_threads::cancellation;
 
 use super::overlap::KeyRanges;
-use crate::search::partition_point;
 
 /// Lists of items, each sorted by key. Several items may have the same key, even within one list.
 pub trait SortedLists {

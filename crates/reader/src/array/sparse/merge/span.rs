@@ -2,9 +2,9 @@
 
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::scalar::Range as CoordinateRange;
+use tilefs_threads::single_flight::SingleFlight;
 
 use super::overlap::KeyRanges;
-use crate::array::context::single_flight::SingleFlight;
 use crate::array::sparse::select::stream::FragmentSource;
 
 /// The keys that bound the cells of a fragment. The non-empty domain in the footer bounds all of them. The boxes of the

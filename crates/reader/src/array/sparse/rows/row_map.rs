@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tilefs_base::error::{Error, Result};
 use tilefs_threads;
+use tilefs_threads::single_flight::SingleFlight;
 use tilefs_threads::{self as threads, cancellation, for_all};
 
 use super::segments::{RowBuffers, RowSegment, VisitedRows};
 use super::store::SpillStore;
-use crate::array::context::single_flight::SingleFlight;
 
 /// All rows of a view, or some consecutive ones. Memory: a few words per segment, and the limit of the [`SpillStore`]
 /// for the segments that were made.

@@ -9,11 +9,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::condition::{Combination, Condition, Operator, ValueCondition};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::fragment::FragmentField;
-
-use crate::memory;
 
 use super::cells::TileCells;
 use super::files::{FixedFile, append_strings, string_tiles};

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::fragment::{FieldFiles, FragmentField};
 use tilefs_format::pipeline::Filter;
 use tilefs_format::scalar::Scalar;
 use tilefs_storage::StoreKey;
-
-use crate::memory;
 
 use super::cells::TileCells;
 use crate::array::OpenedArray;

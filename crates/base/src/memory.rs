@@ -1,6 +1,6 @@
 //! Fallible allocation of sizes that come from stored numbers: an error instead of an abort.
 
-use tilefs_base::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Resizes a vector to `length`, filling new elements with zero.
 ///

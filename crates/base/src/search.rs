@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilefs_base::error::Result;
+use crate::error::Result;
 
 /// Returns the first number of a range for which `is_before` is false, or the end of the range. It must be true for all
 /// numbers before that one, and false from there on.
@@ -21,8 +21,8 @@ pub fn partition_point(numbers: Range<u64>, mut is_before: impl FnMut(u64) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use proptest::prelude::*;
-    use tilefs_base::error::Error;
 
     proptest! {
         #[test]

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
-use tilefs_base::error::Result;
+use crate::error::Result;
 
 /// Recently used values by key. Some of the latest are never evicted, however much memory they take.
 pub struct LruCache<K: Hash + Eq, V> {
@@ -144,8 +144,8 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use proptest::prelude::*;
-    use tilefs_base::error::Error;
 
     /// The same with a list, the least recently used value first.
     fn listed(list: &mut Vec<(u8, usize)>, key: u8, bytes: Option<usize>, [most, most_bytes, least]: [usize; 3]) {

@@ -4,7 +4,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tilefs_base::error::{Error, Result};
-use tilefs_threads::cancellation::{self, Turn};
+
+use crate::cancellation::{self, Turn};
 
 /// An error in stored bytes is kept at least for this time, so that the readers of one moment get it at once.
 const LEAST_KEPT: Duration = Duration::from_secs(1);
