@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
+use tilefs_base::content::Content;
 use tilefs_export::netcdf::netcdf;
 use tilefs_export::npy::{Order, npy};
 use tilefs_export::text::{Measured, Style, grid, lines, table};
-use tilefs_export::{Column, Columns, Content, Field};
+use tilefs_export::{Column, Columns, Field};
 use tilefs_format::datatype::Datatype;
 
 fn main() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl};
-use tilefs_export::Forward;
+use tilefs_base::content::Forward;
 
 use super::closed_output;
 use super::failure::Failure;

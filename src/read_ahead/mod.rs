@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tilefs_base::content::Content;
 use tilefs_base::output::Output;
 use tilefs_base::statistics::{Counter, Statistic, Value};
-use tilefs_export::Content;
 use tilefs_threads as threads;
 
 use pattern::{PIECE, Pattern, Shape};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tilefs_export::Content;
+use tilefs_base::content::Content;
 use tilefs_threads::cancellation::Token;
 
 use super::pattern::Pattern;

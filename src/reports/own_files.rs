@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::statistics::{self, Statistic};
-use tilefs_export::Content;
 use tilefs_tree::{Entry, File, Folder, Node};
 
 use super::recent_errors::RecentErrors;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tilefs_export::Content;
+use tilefs_base::content::Content;
 
 use crate::read_ahead::{ReadAhead, Reader};
 

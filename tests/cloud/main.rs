@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use support::paths::content;
 use support::skip;
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
-use tilefs_export::Content;
 use tilefs_fixtures::fixtures;
 use tilefs_storage::{CloudOptions, Settings};
 use tilefs_tree::{self as tree, Folder, TreeOptions};

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
-use tilefs_export::Content;
 use tilefs_tree::{self as tree, TreeOptions};
 
 use super::proxy::Proxy;

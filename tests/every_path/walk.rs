@@ -17,8 +17,8 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::Result;
-use tilefs_export::{Content, Forward};
 use tilefs_tree::{self as tree, File, Folder, Node, ShownViews, TreeOptions};
 
 use crate::digests::digest;

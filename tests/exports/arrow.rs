@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_export::arrow::arrow;
-use tilefs_export::{Column, Content, Field, Labels};
+use tilefs_export::{Column, Field, Labels};
 use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, python, write};

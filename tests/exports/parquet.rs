@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use tilefs_base::content::Content;
 use tilefs_export::column::microseconds::in_microseconds;
 use tilefs_export::parquet::parquet;
-use tilefs_export::{Column, Content, Field, Labels};
+use tilefs_export::{Column, Field, Labels};
 use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, python, write};

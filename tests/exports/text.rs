@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tilefs_base::content::Content;
 use tilefs_export::text::matrix_market::{MatrixDomain, matrix_market};
 use tilefs_export::text::{Measured, Style, grid, json_lines, lines, table};
-use tilefs_export::{Column, Content, Field, Labels};
+use tilefs_export::{Column, Field, Labels};
 use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, floats, has, python, r_has, run, write};

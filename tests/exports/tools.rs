@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs_export::{Column, Columns, Content, Field};
-use tilefs_format::datatype::Datatype;
-
 use support::skip::{Need, python_with, skipped};
+use tilefs_base::content::Content;
+use tilefs_export::{Column, Columns, Field};
+use tilefs_format::datatype::Datatype;
 
 /// Returns values as the content of a column, little-endian.
 pub fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {

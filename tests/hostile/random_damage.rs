@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tilefs_base::content::Content;
 use tilefs_base::output::Output;
-use tilefs_export::Content;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_storage::{MemoryStorage, StoreKey};

@@ -13,9 +13,10 @@ use std::{env, fs};
 
 use support::columns::compare_values;
 use support::corpora::{corpus, peers};
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_export::Column;
 use tilefs_export::column::ColumnStatistics;
-use tilefs_export::{Column, Content};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::ArrayType;

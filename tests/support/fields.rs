@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
-use tilefs_export::Content;
 use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::OpenedArray;
 use tilefs_tree::Extent;

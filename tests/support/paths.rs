@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
-use tilefs_export::Content;
 use tilefs_tree::{File, Folder, Node};
 
 /// Returns what a path leads to; `None` if nothing.

@@ -150,7 +150,7 @@ fn add_files(folder: &dyn Folder, path: &str, files: &mut Files) -> Result<()> {
 }
 
 /// Reads all bytes, and parts of them again in another order.
-pub fn read_all(content: &dyn tilefs_export::Content) -> Result<Vec<u8>> {
+pub fn read_all(content: &dyn tilefs_base::content::Content) -> Result<Vec<u8>> {
     let mut bytes = vec![0; content.len() as usize];
     content.read_at(0, &mut bytes)?;
     for part in [3, 1, 4, 0, 2] {

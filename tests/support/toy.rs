@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::output::Output;
-use tilefs_export::Content;
 use tilefs_threads::cancellation;
 use tilefs_tree::{Entry, EntryKind, File, Folder, Node};
 

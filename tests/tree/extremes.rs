@@ -4,14 +4,13 @@ use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs_export::Content;
-use tilefs_tree::node::NODE;
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
-
 use support::own_process::in_own_process;
 use support::paths::{folder, node};
 use support::shown::read_all;
 use support::skip::python_with;
+use tilefs_base::content::Content;
+use tilefs_tree::node::NODE;
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
     let path = tilefs_fixtures::fixtures().join(name);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use tilefs_base::content::Content;
 use tilefs_base::statistics::Value;
-use tilefs_export::Content;
 use tilefs_tree::{self as tree, IndexOptions, Node, TreeOptions};
 
 /// The number of lines of the array `big_tile`, of lines of each of its chunks, and of bytes of a chunk. Each value is the

@@ -4,7 +4,9 @@
 //! * [`characters`], [`percent`], [`markup`], [`hex`]: what is escaped in texts for people, in paths, in XML and HTML; bytes
 //!   as digits
 //! * [`xml`], [`json`]: readers of texts that may be hostile, in time and memory that their length bounds
-//! * [`output`]: the destination of a read, which may be a prefetch
+//! * [`content`], [`output`]: the bytes of a file, which may be computed, and the destination of a read, which may be a
+//!   prefetch
+//! * [`inputs`], [`entry_key`]: what a result depends on that is saved for later
 //! * [`lru_cache`], [`memory`], [`search`]: recently used values, allocation that may fail, search that may fail
 //! * [`statistics`]: counters with their names, values and texts
 //! * [`misspelt`]: which name was probably meant
@@ -16,8 +18,11 @@
 )]
 
 pub mod characters;
+pub mod content;
+pub mod entry_key;
 pub mod error;
 pub mod hex;
+pub mod inputs;
 pub mod json;
 pub mod lru_cache;
 pub mod markup;

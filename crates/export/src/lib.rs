@@ -33,4 +33,3 @@ pub mod tiff;
 pub mod zarr;
 
 pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadatum, Unrepresentable};
-pub use content::{Content, Forward};

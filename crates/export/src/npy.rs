@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::{Datatype, Kind};
 
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::content::Content;
 use crate::content::compose::Concat;
 
 /// The order of the cells in the values.

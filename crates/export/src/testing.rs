@@ -10,9 +10,10 @@ use proptest::test_runner::{Config, TestRunner};
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 
+use crate::Column;
 #[cfg(test)]
 use crate::column::computed::{CellKind, Cells};
-use crate::{Column, Content};
+use tilefs_base::content::Content;
 
 /// Reads all bytes of a content.
 pub fn read_all(content: &dyn Content) -> Vec<u8> {

@@ -12,9 +12,9 @@ use arrow_ipc::{Block, convert, root_as_footer};
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 use memmap2::MmapMut;
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::memory;
-use tilefs_export::Content;
 use tilefs_threads::{self as threads, address_space};
 
 use crate::checked_text;

@@ -5,11 +5,10 @@
 //! a file that is truncated, altered or has another key counts as missing. A failure of the folder costs nothing but
 //! time.
 
-use std::fmt;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
+use tilefs_base::entry_key::EntryKey;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::hex::hex;
 
@@ -30,49 +29,8 @@ pub const MOST_ENTRY: usize = 64 << 20;
 /// The folder's size is computed about once in this many entries, however many processes write them.
 const COUNTED_EVERY: u8 = 64;
 
-/// The key of an entry: a hash of everything that it depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryKey([u8; KEY]);
-
-/// Computes an [`EntryKey`] from its parts.
-#[derive(Default)]
-pub struct KeyWriter(Sha256);
-
-impl KeyWriter {
-    /// Starts the description of a value.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a part. Parts are delimited, so different parts give different keys.
-    pub fn part(&mut self, part: impl fmt::Display) {
-        self.bytes(part.to_string().as_bytes());
-    }
-
-    /// As [`KeyWriter::part`], for bytes.
-    pub fn bytes(&mut self, part: &[u8]) {
-        self.0.update((part.len() as u64).to_le_bytes());
-        self.0.update(part);
-    }
-
-    /// Returns the key of the described value.
-    pub fn finish(self) -> EntryKey {
-        EntryKey(self.0.finalize().into())
-    }
-}
-
-impl EntryKey {
-    /// Returns the key of one of several results about the same thing.
-    pub fn of(&self, what: impl fmt::Display) -> EntryKey {
-        let mut writer = KeyWriter::new();
-        writer.0.update(self.0);
-        writer.part(what);
-        writer.finish()
-    }
-
-    fn file_name(&self) -> String {
-        hex(&self.0) + SUFFIX
-    }
+fn file_name(key: &EntryKey) -> String {
+    hex(key.digest()) + SUFFIX
 }
 
 /// A folder of entries. Memory: one entry while it is read or written.
@@ -109,7 +67,7 @@ impl IndexStore {
 
     /// Returns whether there is an entry of a key, intact or not.
     pub fn has(&self, key: &EntryKey) -> bool {
-        self.folder.entered().is_some_and(|entered| entered.open(&key.file_name()).is_ok())
+        self.folder.entered().is_some_and(|entered| entered.open(&file_name(key)).is_ok())
     }
 
     /// Stores an entry, and replaces an existing one. Ignores entries of more than [`MOST_ENTRY`] bytes.
@@ -119,26 +77,26 @@ impl IndexStore {
         }
         self.folder.write((HEAD + bytes.len()) as u64, |entered| try_write(entered, key, bytes));
         // Without this, processes that each write little would never evict anything.
-        if key.0[KEY - 1].is_multiple_of(COUNTED_EVERY) {
+        if key.digest()[KEY - 1].is_multiple_of(COUNTED_EVERY) {
             self.folder.make_room();
         }
     }
 }
 
 fn try_read(entered: &CacheFolder, key: &EntryKey) -> Option<Vec<u8>> {
-    let mut file = entered.open(&key.file_name()).ok()?;
+    let mut file = entered.open(&file_name(key)).ok()?;
     let mut head = [0; HEAD];
     file.read_exact(&mut head).ok()?;
     let (magic, rest) = head.split_first_chunk::<8>()?;
     let (owner, rest) = rest.split_first_chunk::<KEY>()?;
     let (nonce, tag) = rest.split_first_chunk::<8>()?;
-    if magic != MAGIC || *owner != key.0 {
+    if magic != MAGIC || owner != key.digest() {
         return None;
     }
     let mut bytes = Vec::new();
     (&file).take(MOST_ENTRY as u64 + 1).read_to_end(&mut bytes).ok()?;
     let is_whole = bytes.len() <= MOST_ENTRY
-        && entered.seal(&key.0).tag(u64::from_le_bytes(*nonce), &bytes).is_some_and(|made| made == tag);
+        && entered.seal(key.digest()).tag(u64::from_le_bytes(*nonce), &bytes).is_some_and(|made| made == tag);
     if is_whole {
         note_use(&file);
     }
@@ -147,9 +105,10 @@ fn try_read(entered: &CacheFolder, key: &EntryKey) -> Option<Vec<u8>> {
 
 fn try_write(entered: &CacheFolder, key: &EntryKey, bytes: &[u8]) -> io::Result<()> {
     let nonce = unique()?;
-    let tag = entered.seal(&key.0).tag(nonce, bytes).ok_or_else(|| io::Error::other("an entry has no checksum"))?;
+    let tag =
+        entered.seal(key.digest()).tag(nonce, bytes).ok_or_else(|| io::Error::other("an entry has no checksum"))?;
     let temporary = format!("new-{nonce:016x}{SUFFIX}");
-    entered.replace(&key.file_name(), &temporary, &[MAGIC, &key.0, &nonce.to_le_bytes(), &tag, bytes])
+    entered.replace(&file_name(key), &temporary, &[MAGIC, key.digest(), &nonce.to_le_bytes(), &tag, bytes])
 }
 
 #[cfg(test)]
@@ -158,6 +117,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use tilefs_base::entry_key::KeyWriter;
 
     fn key(text: &str) -> EntryKey {
         let mut writer = KeyWriter::new();
@@ -169,19 +129,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = IndexStore::open(&folder.path().join("new/index"), 1 << 20).unwrap();
         (folder, store)
-    }
-
-    #[test]
-    fn keys_of_different_parts_differ() {
-        let of = |parts: &[&str]| {
-            let mut writer = KeyWriter::new();
-            parts.iter().for_each(|part| writer.part(part));
-            writer.finish()
-        };
-        let keys = [of(&[]), of(&[""]), of(&["ab"]), of(&["a", "b"]), of(&["", "ab"]), of(&["a"]).of("b"), of(&["a"])];
-        for (number, one) in keys.iter().enumerate() {
-            assert!(keys[..number].iter().all(|other| other != one), "{number}");
-        }
     }
 
     #[test]
@@ -226,11 +173,11 @@ mod tests {
         // A link, and the entry of somebody who has another key.
         let foreign = IndexStore::open(&folder.path().join("other"), 1 << 20).unwrap();
         foreign.write(&key("a"), b"forged");
-        let file = path.join(key("a").file_name());
-        fs::copy(foreign.folder.path().join(key("a").file_name()), &file).unwrap();
+        let file = path.join(file_name(&key("a")));
+        fs::copy(foreign.folder.path().join(file_name(&key("a"))), &file).unwrap();
         assert_eq!(store.read(&key("a")), None);
         fs::remove_file(&file).unwrap();
-        symlink(foreign.folder.path().join(key("a").file_name()), &file).unwrap();
+        symlink(foreign.folder.path().join(file_name(&key("a"))), &file).unwrap();
         assert_eq!(store.read(&key("a")), None);
         // Writing replaces the link, not the file to which it leads.
         store.write(&key("a"), b"two");
@@ -271,7 +218,7 @@ mod tests {
             let (_folder, store) = store();
             store.write(&key("a"), &bytes);
             prop_assert_eq!(store.read(&key("a")), Some(bytes));
-            let path = store.folder.path().join(key("a").file_name());
+            let path = store.folder.path().join(file_name(&key("a")));
             let whole = fs::read(&path).unwrap();
             let mut altered = whole.clone();
             altered[at.index(whole.len())] ^= change;
@@ -282,7 +229,7 @@ mod tests {
             fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
             prop_assert_eq!(store.read(&key("a")), None);
             // Under the name of another key.
-            fs::write(store.folder.path().join(key("b").file_name()), &whole).unwrap();
+            fs::write(store.folder.path().join(file_name(&key("b"))), &whole).unwrap();
             prop_assert_eq!(store.read(&key("b")), None);
         }
     }

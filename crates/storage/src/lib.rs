@@ -37,7 +37,7 @@ mod uri;
 
 use tilefs_base::error::{Error, Locate, Result};
 
-pub use index_store::{EntryKey, IndexStore, KeyWriter, MOST_ENTRY};
+pub use index_store::{IndexStore, MOST_ENTRY};
 pub use key::StoreKey;
 pub use known::{FolderIdentity, KnownFolder};
 pub use local::{Links, LocalStorage, make_room_for_files};

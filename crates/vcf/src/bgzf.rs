@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use flate2::Crc;
+use tilefs_base::content::{Content, Forward, unknown_band};
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
-use tilefs_export::content::{Content, Forward, unknown_band};
 
 /// Bytes of text in a block, as in files that htslib writes.
 const TEXT: usize = 0xff00;

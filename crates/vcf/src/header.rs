@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::array::{Recorded, Recorder};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_threads::cancellation;
 
 use super::check_text;

@@ -14,8 +14,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
-use tilefs_export::Content;
 
 use super::BcfHeader;
 use super::bgzf::{bgzf, virtual_offset};

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
 
 use super::message::{ALIGNMENT, BatchContents, BufferPlace, FieldNode};
 use super::own_offsets::OwnOffsets;
 use super::types::{ArrowColumn, BufferLayout};
-use crate::content::Content;
 use crate::content::bits::Bits;
 use crate::content::compose::{Concat, Repeat, Slice};
 use crate::content::offsets::Offsets;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::lru_cache::LruCache;
 use tilefs_base::output::Output;
@@ -15,7 +16,7 @@ use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::content::bits::Bits;
 use crate::content::compose::Concat;
 use crate::content::offsets::wrong_offsets;
-use crate::content::{Content, read_head, read_parts};
+use crate::content::{read_head, read_parts};
 
 /// Number of recently read batches to keep: making one requires reading the validity of all its rows.
 const RECENT_BATCHES: usize = 4;

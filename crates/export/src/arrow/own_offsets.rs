@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::output::Output;
 
 use super::types::ArrowColumn;
-use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{BLOCK, by_elements};
 use crate::content::offsets::Offsets;

@@ -9,11 +9,11 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_ipc::reader::FileReader;
 use proptest::prelude::*;
+use tilefs_base::content::Content;
 use tilefs_format::datatype::Datatype;
 
 use super::*;
 use crate::column::Labels;
-use crate::content::Content;
 use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, assert_reads_ahead, elements_of_row, lists_of_nullable, read_all};
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::memory;
 use tilefs_format::calendar;
@@ -13,7 +14,6 @@ use super::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::cf;
 use crate::column::missing::MissingAsNull;
 use crate::column::{Column, Elements, Field, FormatResult, Labels, Unrepresentable};
-use crate::content::Content;
 use crate::content::blanked::Blanked;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;

@@ -6,15 +6,15 @@ pub(crate) mod plan;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
+use tilefs_format::calendar;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::time_unit::TimeUnit;
 
 use crate::column::{Field, Labels, Metadatum};
-use crate::content::Content;
 use crate::content::element::Computed;
 use crate::geo::georeference::Georeference;
 use crate::geo::wkt::{CoordinateSystem, Projection};
-use tilefs_format::calendar;
 
 /// A CF attribute of a variable.
 #[derive(Debug, Clone, PartialEq)]

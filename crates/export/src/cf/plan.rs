@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
+
 use super::names::UniqueNames;
 use super::{CfAttribute, Direction, axis_attributes, coordinates};
 use crate::column::boxes::Boxes;
 use crate::column::dataset::{CfDataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, Field};
-use crate::content::Content;
 use crate::geo::georeference::{Georeference, GeoreferencedAxes};
 
 /// A representation of a column's cells.

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::Recorder;
 use tilefs_base::output::Output;
-use tilefs_reader::array::Recorder;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_threads::single_flight::SingleFlight;
 
 use crate::column::{Column, Columns, Field};
-use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
 use crate::content::offsets::wrong_offsets;

@@ -7,13 +7,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::Recorder;
 use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
-use tilefs_reader::array::{Recorder, ValueBounds};
+use tilefs_reader::array::ValueBounds;
 
 use crate::column::{Column, ColumnStatistics, Field};
-use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
 use crate::content::validity::Validity;
 

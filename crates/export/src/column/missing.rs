@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
 
 use crate::column::{Column, Labels};
-use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
 use crate::content::validity::Validity;
 use crate::number;

@@ -18,12 +18,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error;
 use tilefs_base::hex::hex;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
 
-use crate::content::Content;
 use crate::content::offsets::Offsets;
 use crate::content::validity::Validity;
 use crate::geo::georeference::GeoreferencedAxes;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_base::inputs::Recorder;
 use tilefs_base::output::Output;
-use tilefs_reader::array::Recorder;
 
-use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
 
 /// One bit for each byte of another content: 0 where the byte is 0.

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 use tilefs_base::search::partition_point;
 
-use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
 use crate::content::offsets::{Offsets, wrong_offsets};
 use crate::content::validity::{RowValidity, Validity};

@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::{Content, unknown_band};
 use tilefs_base::error::Result;
+use tilefs_base::inputs::Recorder;
 use tilefs_base::output::Output;
-use tilefs_reader::array::Recorder;
-
-use crate::content::{Content, unknown_band};
 
 /// Several contents in sequence, such as a header and its data.
 pub struct Concat {

@@ -3,12 +3,11 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::Recorder;
 use tilefs_base::memory;
 use tilefs_base::output::Output;
-use tilefs_reader::array::Recorder;
-
-use crate::content::Content;
 
 /// Splits a read of bytes into reads of whole elements of `width` bytes (at least 1). `produce` receives the number of
 /// the first element of each read. Reads into memory cover at most `most` elements at a time, which bounds the

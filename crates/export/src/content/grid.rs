@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 
-use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
 
 /// Maximum number of coordinates along an axis.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_base::inputs::Recorder;
 use tilefs_base::output::Output;
-use tilefs_reader::array::Recorder;
 
-use crate::content::Content;
 use crate::content::element::{BLOCK, by_elements};
 use crate::content::validity::{RowValidity, Validity};
 

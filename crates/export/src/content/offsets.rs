@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 use tilefs_threads::cancellation;
-
-use super::Content;
 
 /// Bytes of offsets read at a time.
 const AT_ONCE: u64 = 1 << 20;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 
-use crate::content::Content;
 use crate::content::element::by_elements;
 use crate::content::offsets::{Offsets, wrong_offsets};
 

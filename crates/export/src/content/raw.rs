@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
+use tilefs_base::content::{Content, unknown_band};
 use tilefs_base::error::Result;
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
 use tilefs_reader::array::dense::{AxisCoordinates, DenseColumn};
-use tilefs_reader::array::{Recorded, Recorder};
 
 use crate::content::element::by_elements;
-use crate::content::{Content, unknown_band};
 
 /// A sequence of cells of one size, readable from any cell.
 pub trait FixedCells: Send + Sync {

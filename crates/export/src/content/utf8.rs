@@ -8,11 +8,11 @@ use std::str;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Locate, Result};
 use tilefs_base::output::Output;
 use tilefs_base::search::partition_point;
 
-use crate::content::Content;
 use crate::content::offsets::{Offsets, wrong_offsets};
 use crate::content::refusal::{NOT_UTF8, refused_cell};
 use crate::content::validity::Validity;

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 
-use super::Content;
 use super::bits::Bits;
 use super::compose::Slice;
 use super::element::Converted;

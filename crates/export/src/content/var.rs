@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
 use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_reader::array::sparse::VarColumn;
-use tilefs_reader::array::{Recorded, Recorder};
 
-use super::Content;
 use super::raw::FixedCells;
 
 /// A sequence of cells of variable length, readable from any byte.

@@ -12,8 +12,9 @@ mod world;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
+
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
-use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
 use crate::raster::axis::ImageAxis;
 use header::BLOCK;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::{Datatype, Kind};
 
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::content::Content;
 use crate::content::element::{Converted, Swapped};
 use crate::content::masked::Masked;
 use crate::number;

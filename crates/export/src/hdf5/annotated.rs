@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use hdf5_layout::{AttributeMessage, Dataset, Dataspace, Datatype, FileLayout, ObjectId, Tree};
 use serde_json::Value;
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 
 use super::file::{DatasetValues, Hdf5};
 use super::tree::{heap_plan, unsupported};
 use crate::column::{FormatResult, Unrepresentable};
-use crate::content::Content;
 use crate::zarr::{LEFT_OUT, WholeElements, ZarrArray, ZarrGroup, ZarrNode};
 
 /// Returns the `.h5ad` file of annotated data. The layout only needs the offsets of all texts.

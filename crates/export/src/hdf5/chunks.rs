@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::content::Content;
+use tilefs_base::content::Content;
+
 use crate::content::compose::{Concat, Repeat};
 
 /// Target size in bytes of a chunk of several indexes of the first axis: that of HDF5's cache of chunks.

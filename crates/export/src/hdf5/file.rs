@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hdf5_layout::{FileLayout, HeapCollection, HeapIds, ObjectId, Segment};
+use tilefs_base::content::{Content, unknown_band};
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 use tilefs_threads::cancellation;
 
 use crate::content::offsets::Offsets;
 use crate::content::refusal::refused_cell;
-use crate::content::{Content, unknown_band};
 
 /// Maximum number of bytes of the texts of a collection.
 const LARGEST_COLLECTION: u64 = 1 << 16;

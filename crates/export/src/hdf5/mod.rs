@@ -20,11 +20,11 @@ mod tree;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 
 use crate::column::dataset::CfDataset;
 use crate::column::{Column, Columns};
-use crate::content::Content;
 use crate::netcdf::Version;
 use crate::netcdf::plan::FilePlan;
 

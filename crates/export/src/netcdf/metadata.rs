@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
 
 use super::plan::NcAttribute;
 use super::types::{NcEncoding, NcType, Version};
 use crate::column::Metadatum;
-use crate::content::Content;
 use crate::number;
 
 /// Converts one metadata entry to an attribute; `name` must be legal.

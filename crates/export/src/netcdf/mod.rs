@@ -49,10 +49,12 @@ mod variables;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
+
 use crate::column::dataset::CfDataset;
 use crate::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
+use crate::content::MEMORY_PAGE;
 use crate::content::compose::{Concat, Repeat};
-use crate::content::{Content, MEMORY_PAGE};
 use header::{NcHeader, PlacedVariable};
 use plan::FilePlan;
 use records::RecordSection;

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
+
 use super::types::NcType;
 use crate::cf::{CfAttribute, CfValue};
 use crate::column::{FormatResult, LeftOut, Unrepresentable};
-use crate::content::Content;
 use crate::content::offsets::Offsets;
 
 /// Everything that the header lists.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 
 use super::plan::{FilePlan, PlannedVariable};
 use crate::content::compose::{Repeat, Slice};
 use crate::content::element::{BLOCK, by_elements};
-use crate::content::{Content, read_parts};
+use crate::content::read_parts;
 
 /// The records of a file.
 pub struct RecordSection {

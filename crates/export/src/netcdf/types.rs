@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_text;
 
 use crate::cf::{NOT_A_TIME, counted_days, days_of};
-use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn, Swapped};
 
 /// The forms of netCDF in which an array can be written.

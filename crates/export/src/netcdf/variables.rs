@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
 
@@ -13,7 +14,6 @@ use crate::cf::plan::{CfVariables, EarthAxis, add_array, add_dataset};
 use crate::cf::{self, Note};
 use crate::column::dataset::{CfDataset, Variable};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, Field, FormatResult, Labels, Metadatum, Unrepresentable};
-use crate::content::Content;
 use crate::content::blanked::Blanked;
 use crate::content::compose::Repeat;
 use crate::content::element::Swapped;

@@ -8,8 +8,9 @@ mod voxel;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
+
 use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
-use crate::content::Content;
 use crate::content::compose::Concat;
 use crate::npy::Order;
 use crate::raster::axis::ImageAxis;

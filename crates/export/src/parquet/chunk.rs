@@ -11,6 +11,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
 
 use super::lists::{CountedLists, Lengths, Lists, most_levels_length, packed_head};
@@ -19,7 +20,6 @@ use super::thrift::varint;
 use super::types::{PageLayout, ParquetColumn};
 use super::values::{self, Compacted, CountedValidity, LengthsAndBytes};
 use crate::column::Elements;
-use crate::content::Content;
 use crate::content::bits::Bits;
 use crate::content::compose::{Concat, Repeat, Slice};
 use crate::content::element::ConvertedColumn;

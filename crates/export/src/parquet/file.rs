@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::lru_cache::LruCache;
 use tilefs_base::output::Output;
@@ -21,7 +22,7 @@ use crate::arrow::schema::ArrowField;
 use crate::column::{FormatResult, Unrepresentable};
 use crate::content::compose::{Concat, Repeat};
 use crate::content::offsets::wrong_offsets;
-use crate::content::{Content, MEMORY_PAGE as PAGE, read_head, read_parts};
+use crate::content::{MEMORY_PAGE as PAGE, read_head, read_parts};
 
 /// Bytes at the end of a file that readers ask for first, together with the footer.
 const READ_WITH_FOOTER: u64 = 64 << 10;

@@ -6,12 +6,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 
 use super::thrift::varint;
 use super::values::BLOCK_ROWS;
-use crate::content::Content;
 use crate::content::compose::Concat;
 use crate::content::offsets::Offsets;
 use crate::content::validity::{RowValidity, Validity};

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 use tilefs_threads::single_flight::SingleFlight;
@@ -10,7 +11,7 @@ use tilefs_threads::single_flight::SingleFlight;
 use super::file::{ParquetFile, tail};
 use super::metadata::MAGIC;
 use crate::content::compose::Concat;
-use crate::content::{Content, read_head, read_parts};
+use crate::content::{read_head, read_parts};
 
 /// Maximum length in bytes: readers hold all of it in memory, and so does a mount.
 const MAX_LENGTH: u64 = 256 << 20;

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::Kind;
 use tilefs_reader::array::ValueBounds;
 
 use super::metadata::ChunkStatistics;
 use super::types::{PageLayout, ParquetColumn};
-use crate::content::Content;
 use crate::content::element::ConvertedColumn;
 
 /// Maximum length of a value in the footer.

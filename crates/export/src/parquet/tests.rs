@@ -1,6 +1,7 @@
 //! Checks that readers of the files cannot make: ranges, prefetching, sizes, positions, damage. The programs that read
 //! the files are in tests/exports.
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::ValueBounds;
 
@@ -8,7 +9,6 @@ use super::types::{Logical, PageLayout};
 use super::*;
 use crate::arrow::schema::ArrowTimeUnit;
 use crate::column::{ColumnStatistics, Labels};
-use crate::content::Content;
 use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, assert_reads_ahead_within, lists_of_nullable, read_all};
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
+use tilefs_format::calendar;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::time_unit::TimeUnit;
 
@@ -11,13 +13,11 @@ use crate::arrow::types::{
 };
 use crate::column::missing::MissingAsNull;
 use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
-use crate::content::Content;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
 use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
 use crate::number;
-use tilefs_format::calendar;
 
 /// The physical types, by their numbers in Parquet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 
-use crate::content::Content;
 use crate::content::bits::Bits;
 use crate::content::offsets::{Offsets, wrong_offsets};
 use crate::content::validity::{RowValidity, Validity};

@@ -3,15 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_base::inputs::Recorder;
 use tilefs_base::lru_cache::LruCache;
 use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
-use tilefs_reader::array::{Recorder, ValueBounds};
+use tilefs_reader::array::ValueBounds;
 
 use super::geometries::{BLOCK_ROWS, StoredGeometries, geometry_of};
 use crate::column::{Column, ColumnStatistics, Field};
-use crate::content::Content;
 use crate::content::element::{BLOCK, Computed, by_elements};
 
 /// The names of the sides of a box in GeoParquet, in the order of the columns of [`boxes`].

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
-use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_threads::cancellation;
 
 use crate::column::Column;
-use crate::content::Content;
 use crate::content::offsets::Offsets;
 use crate::content::validity::{RowValidity, Validity};
 use crate::geo::wkb::{Geometry, GeometryKind, WkbError};

@@ -228,8 +228,8 @@ mod tests {
 
     use super::*;
     use crate::column::ColumnStatistics;
-    use crate::content::Content;
     use crate::parquet::{ParquetFile, parquet_file};
+    use tilefs_base::content::Content;
 
     fn column(name: &str, datatype: Datatype) -> Column {
         let field = Field::new(name, datatype).with_values_per_cell(None);

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
-use tilefs_reader::array::{Recorded, Recorder};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_threads::{cancellation, for_all};
 
 use super::boxes::{SIDES, box_of};
 use super::geometries::{BLOCK_ROWS, StoredGeometries};
 use crate::column::Column;
-use crate::content::Content;
 
 /// Blocks of rows that a thread goes through at a time.
 const BLOCKS_AT_A_TIME: u64 = 64;

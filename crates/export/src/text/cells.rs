@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
-use tilefs_reader::array::{Recorded, Recorder};
 
 use crate::column::{Column, FormatResult, Unrepresentable};
-use crate::content::Content;
 use crate::content::offsets::Offsets;
 use crate::content::validity::{RowValidity, Validity};
 

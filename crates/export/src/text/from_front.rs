@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Forward;
 use tilefs_base::error::Result;
 use tilefs_threads::{self as threads, for_all};
 
 use super::position::Position;
 use super::table::{LoadedRows, Table};
-use crate::content::Forward;
 
 /// Target size in bytes of the text made at a time, once a reader has asked for more than the first rows.
 const PORTION: usize = 8 << 20;

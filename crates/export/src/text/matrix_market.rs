@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::Kind;
 
 use super::rows::{TextColumn, TextLines};
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
-use crate::content::Content;
 
 /// Returns the coordinate form of Matrix Market for two sparse dimensions and one numeric attribute.
 ///

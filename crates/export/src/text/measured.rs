@@ -3,13 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 use tilefs_threads::{self as threads, for_all};
 
 use super::position::Position;
 use super::table::{LoadedRows, Table};
-use crate::content::{Content, read_head};
+use crate::content::read_head;
 
 /// Minimum distance between checkpoints in bytes, which is the most that a read formats in vain before its first byte.
 const SPACING: u64 = 32 << 10;

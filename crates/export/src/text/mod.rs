@@ -16,10 +16,10 @@ mod value;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::Kind;
 
 use crate::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable, checked_rows};
-use crate::content::Content;
 pub use from_front::forward;
 use json::WideIntegers;
 pub use measured::Measured;

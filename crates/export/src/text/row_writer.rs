@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::PoisonError;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 
 use super::rows::{TextColumn, TextLines};
 use crate::content::element::by_elements;
+use crate::content::read_head;
 use crate::content::validity::RowValidity;
-use crate::content::{Content, read_head};
 
 /// Number of rows written together, so that all columns of a batch stay in the processor's cache.
 const BATCH: u64 = 1024;

@@ -7,8 +7,8 @@
 //! [`super::forward`].
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
-use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_threads::cancellation;
 
 use super::cells::ColumnCells;

@@ -1,11 +1,11 @@
 //! Compares text with a simple second writer, which formats cell by cell.
 
+use tilefs_base::content::Forward;
 use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
 
 use super::matrix_market::{self, MatrixDomain, matrix_market};
 use super::*;
-use crate::content::Forward;
 use crate::content::compose::Repeat;
 use crate::testing::{Sources, assert_random_access, assert_reads_ahead, assert_reads_ahead_within, read_all};
 use proptest::prelude::*;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::content::Content;
+use tilefs_base::content::Content;
+
 use crate::content::compose::Repeat;
 
 /// The header: little-endian, BigTIFF, 8-byte offsets, and the offset of the first directory, which follows the header.

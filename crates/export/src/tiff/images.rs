@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 
-use crate::content::Content;
 use crate::content::compose::{Concat, Repeat};
 
 /// The bytes of a file with several images.

@@ -35,12 +35,12 @@ mod tiles;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::markup::escape;
 use tilefs_format::datatype::Datatype;
 
 use crate::column::boxes::SpacedBoxes;
 use crate::column::{Field, FormatResult, Unrepresentable};
-use crate::content::Content;
 use crate::geo::bands::Band;
 use crate::geo::pam_metadata::MetadataDomain;
 use crate::raster::pam_text::pam_file;

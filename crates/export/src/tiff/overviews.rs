@@ -11,18 +11,19 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Inputs, Recorder};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
-use tilefs_reader::array::{Context, IndexKey, Inputs, Recorder};
+use tilefs_reader::array::{Context, IndexKey};
 
 use super::page::PageProperties;
 use super::sampling::{ImageSide, Sampling, Storing};
 use super::tiles::{ImageAxes, TileBytes, TileLayout, too_large};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field, FormatResult};
-use crate::content::Content;
 
 /// Maximum side of a tile, and its maximum size in bytes unless its pixels are very large.
 const MOST_SIDE: u64 = 512;

@@ -15,6 +15,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
@@ -27,7 +28,6 @@ use super::tiles::{ImageAxes, TileBytes, TileLayout, check_size, start_of_tiles,
 use crate::column::boxes::Boxes;
 use crate::column::samples::SeparatedSamples;
 use crate::column::{FormatResult, Unrepresentable};
-use crate::content::Content;
 use crate::content::compose::Concat;
 use crate::pyramid::{Pyramid, PyramidLevel};
 

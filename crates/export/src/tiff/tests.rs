@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_base::inputs::Recorder;
 use tilefs_base::output::Output;
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::ReaderOptions;
+use tilefs_reader::array::Context;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
-use tilefs_reader::array::{Context, Recorder};
 use tilefs_storage::MemoryStorage;
 
 use super::sampling::{ImageSide, Sampling, Storing};
 use super::{END_PADDING, OverviewStore, check, ome_tiff, tiff};
 use crate::column::boxes::{Boxes, SpacedBoxes};
 use crate::column::{Column, Field};
-use crate::content::Content;
 use crate::geo::bands::Band;
 use crate::geo::georeference::Georeference;
 use crate::pyramid::{Pyramid, PyramidLevel, Steps};

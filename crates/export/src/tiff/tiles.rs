@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::lru_cache::LruCache;
 use tilefs_base::output::Output;
 use tilefs_reader::array::dense::IndexBox;
-use tilefs_reader::array::{Recorded, Recorder};
 
 use crate::column::boxes::{Boxes, Framed};
 use crate::column::{FormatResult, Unrepresentable};
-use crate::content::Content;
 
 /// TIFF requires the sides of tiles to be multiples of this.
 const SIDE: u64 = 16;

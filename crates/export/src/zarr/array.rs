@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::dense::IndexBox;
@@ -10,7 +11,6 @@ use tilefs_reader::array::dense::IndexBox;
 use super::types::{WholeElements, ZarrType};
 use crate::column::boxes::{Boxes, box_of_tile};
 use crate::column::{Column, Field};
-use crate::content::Content;
 use crate::content::element::Converted;
 use crate::content::masked::Masked;
 use crate::content::validity::Validity;

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
 use tilefs_base::search::partition_point;
 
 use crate::column::boxes::PaddedBox;
 use crate::content::offsets::{Offsets, wrong_offsets};
-use crate::content::{Content, read_head};
+use crate::content::read_head;
 
 /// Size of a length in bytes.
 const LENGTH: u64 = 4;

@@ -1,13 +1,14 @@
 //! The identity of the cells of an array: a key of everything that determines what they are, which results that are saved
 //! for later mounts depend on.
 
+use tilefs_base::entry_key::EntryKey;
+use tilefs_base::entry_key::KeyWriter;
 use tilefs_base::error::Result;
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_format::name::TimestampedName;
 use tilefs_format::schema::ArraySchema;
-use tilefs_storage::{EntryKey, KeyWriter};
 
 use super::OpenedArray;
-use super::context::inputs::{Recorded, Recorder};
 
 /// Records the cells of the array. Its labels are arrays of their own, and its metadata and the values of its
 /// enumerations are constants of whatever is made of them. An array with damaged footers is unknown.

@@ -27,7 +27,6 @@ pub mod verify;
 
 pub use bounds::ValueBounds;
 pub use context::budget::Budget;
-pub use context::inputs::{Inputs, Recorded, Recorder};
 pub use context::running_sums::RunningSums;
 pub use context::saved::SavedIndexes;
 pub use context::watch::{Fingerprint, FolderWatch};

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use tilefs_base::entry_key::EntryKey;
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::enumeration::Enumeration;
 use tilefs_format::fragment::FragmentField;
 use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
-use tilefs_storage::{EntryKey, StoreKey};
+use tilefs_storage::StoreKey;
 use tilefs_threads::single_flight::SingleFlight;
 
 use super::context::{Context, TileStatistic};

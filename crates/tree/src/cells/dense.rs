@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::ops;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_export::Content;
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::RawFile;
 use tilefs_export::content::validity::Validity;
@@ -19,7 +20,7 @@ use tilefs_reader::array::dense::{
     grid::{Grid, PositionBox},
 };
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{FieldFile, OpenedArray, Recorded, Recorder};
+use tilefs_reader::array::{FieldFile, OpenedArray};
 use tilefs_reader::array::{LabelArray, ValueBounds};
 use tilefs_select::SelectableLabel;
 use tilefs_select::{self as select, Addressing, DimensionBounds};

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
-use tilefs_export::Content;
+use tilefs_base::inputs::Recorder;
 use tilefs_export::content::grid::{CoordinateAxis, RowCoordinates, RowGrid, SelectedCells};
 use tilefs_export::content::validity::Validity;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{OpenedArray, Recorder};
 use tilefs_select::Addressing;
 use tilefs_select::error::{SelectionError, SelectionErrorKind};
 

@@ -10,17 +10,19 @@ pub mod sparse;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::Recorder;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::column::boxes::{Boxes, SpacedBoxes};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::parquet::TileRows;
-use tilefs_export::{Column, Content, Field};
+use tilefs_export::{Column, Field};
 use tilefs_format::schema::{ArraySchema, CellValNum};
 pub use tilefs_reader::array::FieldId;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{OpenedArray, Recorder};
 use tilefs_select::{self as select, Addressing};
 
 /// Returns the description of a field for the formats, under `name`.
@@ -81,7 +83,7 @@ pub trait Subarray: Send + Sync {
 
     /// Records which cells these are, and in which order, as [`Recorded`] does.
     ///
-    /// [`Recorded`]: tilefs_reader::array::Recorded
+    /// [`Recorded`]: tilefs_base::inputs::Recorded
     fn record(&self, recorder: &mut Recorder);
 
     /// Returns the shape, if known without reading.

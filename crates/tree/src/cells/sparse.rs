@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
-use tilefs_export::Content;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
-use tilefs_reader::array::{OpenedArray, Recorded, Recorder};
 use tilefs_select::bounds::integer_ends;
 use tilefs_select::{self as select, Addressing};
 use tilefs_threads::single_flight::SingleFlight;

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::hex::hex;
-use tilefs_export::{Content, Labels, number};
+use tilefs_export::{Labels, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::enumeration::Enumeration;
 use tilefs_format::schema::CellValNum;

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
-use tilefs_export::Content;
 use tilefs_threads as threads;
 
 /// Number of lines made at a time.

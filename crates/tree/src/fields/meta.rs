@@ -19,10 +19,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::hex::hex;
 use tilefs_base::output::Output;
-use tilefs_export::{Content, Metadatum, number};
+use tilefs_export::{Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
 use tilefs_reader::array::Metadata;

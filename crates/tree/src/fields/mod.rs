@@ -20,9 +20,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_export::Field;
 use tilefs_export::column::extension::of_datatype;
-use tilefs_export::{Content, Field};
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::Context;
 use tilefs_threads::single_flight::SingleFlight;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::Result;
-use tilefs_export::{Content, Forward};
 use tilefs_threads::single_flight::SingleFlight;
 
 use crate::node::listing::Listing;

@@ -16,9 +16,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::Result;
 use tilefs_base::statistics::Statistic;
-use tilefs_export::{Content, Forward};
 use tilefs_storage::StoreKey;
 
 /// Approximate memory in bytes of a node, including its name in its folder and in descriptions.

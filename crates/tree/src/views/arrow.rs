@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::Column;
-use tilefs_export::Content;
 use tilefs_export::arrow::{self, arrow};
 use tilefs_export::column::computed::Notation;
 

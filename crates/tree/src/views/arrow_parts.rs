@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
-use tilefs_export::Content;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{OpenedArray, ValueBounds};
 use tilefs_select::Addressing;

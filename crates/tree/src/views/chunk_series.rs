@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::output::Output;
-use tilefs_export::Content;
 use tilefs_export::zarr::ZarrArray;
 
 /// Number of recently read chunks to remember: enough for that many readers, each with chunks of its own.

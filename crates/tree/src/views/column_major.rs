@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_export::Column;
 use tilefs_export::npy::{self, Order};
-use tilefs_export::{Column, Content};
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

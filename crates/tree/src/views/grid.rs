@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
-use tilefs_export::{Content, text};
+use tilefs_export::text;
 use tilefs_format::datatype::Kind;
 use tilefs_format::schema::Attribute;
 

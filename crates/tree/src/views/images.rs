@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::column::FormatResult;
 use tilefs_export::fits;
 use tilefs_export::nifti;
 use tilefs_export::npy::Order;
 use tilefs_export::raster::axis::ImageAxis;
-use tilefs_export::{Column, Content, Field};
+use tilefs_export::{Column, Field};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::Dimension;
 

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
-use tilefs_export::Content;
 use tilefs_export::column::extension::of_datatype;
 use tilefs_format::schema::DimensionLabel;
 use tilefs_reader::array::OpenedArray;

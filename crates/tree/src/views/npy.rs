@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
-use tilefs_export::Content;
 use tilefs_export::npy::{self, Order};
 
 use crate::cells::FieldId;

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::content::Forward;
 use tilefs_base::error::Result;
-use tilefs_export::Forward;
 use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::{MAX_PART_ROWS, Subarray};

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Forward;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::column::FormatResult;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{Measured, Table};
-use tilefs_export::{Column, Field, Forward};
+use tilefs_export::{Column, Field};
 use tilefs_reader::array::Context;
 
 use crate::cells::{FieldId, MAX_PART_ROWS};

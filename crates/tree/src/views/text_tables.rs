@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Forward;
 use tilefs_base::error::Result;
-use tilefs_export::Forward;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{self, Style};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_export::column::boxes::SpacedBoxes;
-use tilefs_export::content::Content;
 use tilefs_export::tiff::{OverviewStore, check, pam_beside, tiff};
 
 use crate::cells::{DenseBoxes, FieldId};

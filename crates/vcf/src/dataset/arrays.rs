@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::sparse::{CoordinateRange, RowCount, SparseView};
-use tilefs_reader::array::{Metadata, OpenedArray, Recorded, Recorder};
+use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_threads::cancellation;
 use tilefs_threads::single_flight::SingleFlight;
 

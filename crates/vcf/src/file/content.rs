@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::lru_cache::LruCache;
 use tilefs_base::output::Output;
 use tilefs_export::content::compose::Concat;
-use tilefs_export::{Content, Forward};
 use tilefs_reader::array::IndexKey;
 
 use super::records::{TextPiece, VariantText};

@@ -4,7 +4,8 @@
 use std::sync::{Arc, OnceLock};
 
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::array::{Indexes, Recorded, Recorder};
+use tilefs_base::inputs::{Recorded, Recorder};
+use tilefs_reader::array::Indexes;
 use tilefs_threads::cancellation;
 
 use super::sites::{BlockSites, FoundParts};

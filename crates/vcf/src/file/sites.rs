@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::array::{Recorded, Recorder};
+use tilefs_base::inputs::{Recorded, Recorder};
 
 use crate::dataset::arrays::VariantDataset;
 use crate::dataset::cells::{RecordKey, RecordSpan, SampleCells, SpanCells, WindowRecords};

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::array::{Recorded, Recorder};
+use tilefs_base::inputs::{Recorded, Recorder};
 
 use super::fields::MISSING_FLOAT;
 use super::line::{InfoField, Line, LineValue, MISSING, SampleFields};

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use foldhash::HashMap;
+use tilefs_base::content::Forward;
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_export::Forward;
 use tilefs_threads::cancellation;
 
 /// The longest name of a contig.

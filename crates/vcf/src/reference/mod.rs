@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_reader::array::{Recorded, Recorder};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_threads::cancellation;
 use tilefs_threads::single_flight::SingleFlight;
 

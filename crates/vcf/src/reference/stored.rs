@@ -10,8 +10,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
+use tilefs_base::content::Forward;
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_export::Forward;
 use tilefs_threads::cancellation;
 use tilefs_threads::single_flight::SingleFlight;
 

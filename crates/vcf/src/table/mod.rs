@@ -11,14 +11,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
 use tilefs_export::column::computed::{CellKind, Cells, Compute, ComputedColumns, ComputedField, Notation};
 use tilefs_export::content::offsets::{Offsets, wrong_offsets};
-use tilefs_export::{Column, Content, Field};
+use tilefs_export::{Column, Field};
 use tilefs_format::datatype::Datatype;
-use tilefs_reader::array::{Recorded, Recorder};
 use tilefs_threads::cancellation;
 use tilefs_threads::single_flight::SingleFlight;
 

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
-use tilefs_reader::array::{Recorded, Recorder};
 
 use super::cells::{CellKind, Cells, Size};
 use super::{ComputedColumns, ComputedField};
 use crate::column::{Column, Elements};
-use crate::content::Content;
 
 impl ComputedColumns {
     /// Returns the columns, in their order. Computes all cells, to know their lengths.

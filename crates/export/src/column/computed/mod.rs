@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Inputs, Recorded, Recorder};
 use tilefs_base::lru_cache::LruCache;
-use tilefs_reader::array::{Inputs, Recorded, Recorder};
 use tilefs_threads::for_all;
 use tilefs_threads::single_flight::SingleFlight;
 

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tilefs_base::content::Content;
 use tilefs_format::datatype::Datatype;
 
 use super::*;
 use crate::column::Column;
-use crate::content::Content;
 use crate::content::offsets::Offsets;
 use crate::content::validity::Validity;
 use crate::testing::{assert_random_access, elements_of_row, lists_of_nullable, read_all};

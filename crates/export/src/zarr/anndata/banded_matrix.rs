@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::memory;
 use tilefs_threads::{self as threads, cancellation};
@@ -14,7 +15,6 @@ use tilefs_threads::{self as threads, cancellation};
 use super::bands::{RowBand, RowBands};
 use super::cuts::Cuts;
 use super::runs::out_of_order;
-use crate::content::Content;
 
 /// The largest number of unwanted cells between wanted ones that are read along. They are in the same chunk, which has
 /// to be decoded anyway.

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::lru_cache::LruCache;
 use tilefs_threads::for_all;
@@ -15,7 +16,6 @@ use tilefs_threads::single_flight::SingleFlight;
 
 use super::runs::{RunFinder, Runs, fetch, for_each_block, for_each_row, pieces_of};
 use super::starts::RowStarts;
-use crate::content::Content;
 
 /// Minimum number of bands whose runs are kept, for readers at two positions.
 const MIN_BANDS: usize = 2;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
@@ -10,7 +11,6 @@ use tilefs_threads::{cancellation, for_all};
 
 use super::bands::{RowBand, RowBands};
 use super::runs::{Runs, out_of_order};
-use crate::content::Content;
 use crate::content::element::by_elements;
 
 /// Number of stored cells that may be read for each wanted one, if at least [`FEW`] are wanted.

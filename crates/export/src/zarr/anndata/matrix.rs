@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::lru_cache::LruCache;
 use tilefs_base::memory;
@@ -16,7 +17,6 @@ use super::runs::out_of_order;
 use super::{BandedMatrix, CELLS_OF_A_CHUNK, encoding, encoding_of_array};
 use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, FormatResult};
-use crate::content::Content;
 use crate::content::compose::Slice;
 use crate::content::element::{Converted, ConvertedColumn, by_elements};
 use crate::zarr::array::{ArrayLayout, ZarrArray, chunk_of};

@@ -5,12 +5,11 @@
 
 use std::ops::Range;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
 use tilefs_threads::cancellation;
-
-use crate::content::Content;
 
 /// Number of cells whose coordinates are fetched at a time: in local storage, one batch.
 const PIECE: u64 = 1 << 19;

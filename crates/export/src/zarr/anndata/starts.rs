@@ -4,10 +4,12 @@ use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
-use tilefs_reader::array::{Context, Recorded, Recorder, RunningSums};
+use tilefs_reader::array::{Context, RunningSums};
 use tilefs_threads::for_all;
 use tilefs_threads::single_flight::SingleFlight;
 
@@ -15,7 +17,6 @@ use super::counted_runs::{CountedRuns, RunsOfPiece};
 use super::cuts::Cuts;
 use super::runs::{for_each_row, out_of_order};
 use super::stretches::{Sections, StretchFinder, Stretches};
-use crate::content::Content;
 use crate::content::element::by_elements;
 
 /// How cells are sorted by the coordinates that are counted.

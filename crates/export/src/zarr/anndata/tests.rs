@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tilefs_base::content::Content;
 use tilefs_base::error::Error;
 use tilefs_format::datatype::Datatype;
 
 use super::*;
 use crate::column::boxes::{BoxedRows, Boxes};
 use crate::column::{Column, Field, Labels, Metadatum};
-use crate::content::Content;
 use crate::content::compose::Repeat;
 use crate::testing::{assert_random_access, read_all};
 use crate::zarr::ZarrArray;

@@ -1,7 +1,6 @@
 //! The state that all arrays of one mount share.
 
 pub mod budget;
-pub mod inputs;
 pub mod running_sums;
 pub mod saved;
 pub mod watch;

@@ -5,10 +5,9 @@
 //! saved about arrays that are read with a key.
 
 use tilefs_base::error::Result;
+use tilefs_base::inputs::{Inputs, Recorded};
 use tilefs_base::statistics::{Counter, Statistic, Value};
 use tilefs_storage::IndexStore;
-
-use super::inputs::{Inputs, Recorded};
 
 /// The saved results, and counters of results that had to be computed.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! The coordinates along one axis of a dense array, which are computed and not stored.
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 
 use super::selection::AxisSelection;
-use crate::array::context::inputs::{Recorded, Recorder};
 
 /// The coordinates of the selected positions of an axis, as little-endian integers of the dimension's size.
 pub struct AxisCoordinates {

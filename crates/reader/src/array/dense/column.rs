@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::{HashMap, HashMapExt};
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
 use tilefs_format::schema::Layout;
 use tilefs_threads as threads;
@@ -14,7 +15,6 @@ use tilefs_threads as threads;
 use super::pieces::{Piece, PieceSource, TileOwners, for_each_piece};
 use super::selection::{Selection, boxes_of_run};
 use super::view::DenseView;
-use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::Tiles;
 use crate::array::tiles::open_files::OpenFiles;

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::output::Output;
 use tilefs_base::search::partition_point;
 use tilefs_threads as threads;
@@ -18,7 +19,6 @@ use super::embedding::Embedding;
 use super::pieces::{Piece, PieceSource};
 use super::selection::Selection;
 use super::view::DenseView;
-use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::context::running_sums::RunningSums;
 use crate::array::folder::outline::FieldFile;
 use crate::array::tiles::offsets::OFFSET;

@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tilefs_base::entry_key::KeyWriter;
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_format::fragment::Descent;
 use tilefs_format::scalar::Range;
-use tilefs_storage::{KeyWriter, together};
+use tilefs_storage::together;
 use tilefs_threads::single_flight::SingleFlight;
 use tilefs_threads::{LogInterval, cancellation};
 
@@ -21,7 +23,6 @@ use super::select::narrow::narrowed;
 use super::select::query::{Portions, Query, RowCount};
 use super::select::selection::{CoordinateRange, CoordinateSelection, Share};
 use crate::array::OpenedArray;
-use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::order::key::{KeyOrder, KeyPlan};
 
 /// The rows of a sparse array, in the same order for all columns. This is the order of libtiledb's unordered read: the

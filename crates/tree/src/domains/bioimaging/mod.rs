@@ -4,11 +4,12 @@ pub mod group;
 
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::column::boxes::Boxes;
 use tilefs_export::pyramid::{Pyramid, PyramidLevel};
 use tilefs_export::tiff::{check_levels, ome_tiff};
-use tilefs_export::{Content, FormatResult, Unrepresentable};
+use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
 

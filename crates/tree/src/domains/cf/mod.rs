@@ -23,6 +23,7 @@ mod times;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::column::boxes::{BoxedRows, Boxes};
 use tilefs_export::column::dataset::{CfDataset, Variable};
@@ -30,7 +31,7 @@ use tilefs_export::content::grid::{CoordinateAxis, SelectedCells};
 use tilefs_export::hdf5::{Form, hdf5_of_dataset};
 use tilefs_export::netcdf::netcdf_of_dataset;
 use tilefs_export::zarr::{self, ZarrGroup};
-use tilefs_export::{Column, Content, Field, Metadatum};
+use tilefs_export::{Column, Field, Metadatum};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::{self, Scalar};
 use tilefs_reader::array::OpenedArray;

@@ -12,12 +12,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_export::column::Labels;
 use tilefs_export::content::compose::Repeat;
 use tilefs_export::text::matrix_market::{MatrixDomain, matrix_market};
 use tilefs_export::text::{self, Style};
-use tilefs_export::{Column, Content, Field, Unrepresentable};
+use tilefs_export::{Column, Field, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;

@@ -19,6 +19,7 @@ pub(crate) mod uns;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::json;
 use tilefs_export::column::boxes::{BoxedRows, Boxes};
@@ -28,7 +29,7 @@ use tilefs_export::zarr::anndata::{
     FrameColumn, InRowOrder, RowBands, RowStarts, Sections,
 };
 use tilefs_export::zarr::{self, ZarrGroup, ZarrNode};
-use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
+use tilefs_export::{Column, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
 use tilefs_reader::array::{Metadata, OpenedArray};

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
 
 use super::gather::{GatherList, interleave, scatter};
-use crate::array::context::inputs::{Recorded, Recorder};
 use crate::array::folder::outline::FieldFile;
 use crate::array::sparse::rows::segments::VisitedRows;
 use crate::array::sparse::select::cells::{CellSlab, TileCells};

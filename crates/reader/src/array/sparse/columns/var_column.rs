@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Inputs, Recorded, Recorder};
 use tilefs_base::memory;
 use tilefs_base::output::Output;
 use tilefs_base::search::partition_point;
@@ -16,7 +17,6 @@ use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
 use super::var_files::{ValuePlace, VarFiles, too_long};
 use crate::array::FieldId;
 use crate::array::context::IndexKey;
-use crate::array::context::inputs::{Inputs, Recorded, Recorder};
 use crate::array::context::running_sums::RunningSums;
 use crate::array::sparse::rows::row_map::RowMap;
 use crate::array::sparse::rows::segments::RowSegment;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::Inputs;
 use tilefs_format::cursor::Cursor;
 use tilefs_storage::MOST_ENTRY;
 use tilefs_threads::for_all;
@@ -16,9 +17,9 @@ use super::segments::{
     InterleavedBlock, InterleavedRows, InterleavedSegment, RowSegment, SCATTERED_ROWS, ScatteredSegment,
 };
 use super::store::SpillStore;
+use crate::array::SavedIndexes;
 use crate::array::sparse::select::cells::FragmentCells;
 use crate::array::sparse::select::query::Query;
-use crate::array::{Inputs, SavedIndexes};
 
 /// The first byte of a segment's entry.
 const INTERLEAVED: u8 = 0;

@@ -13,7 +13,8 @@ use std::fmt::{Debug, Display};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use tilefs_storage::{EntryKey, KeyWriter};
+use crate::entry_key::EntryKey;
+use crate::entry_key::KeyWriter;
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.
@@ -62,7 +63,7 @@ impl Inputs {
     }
 
     /// Returns the key of the entry.
-    pub(super) fn key(&self) -> &EntryKey {
+    pub fn key(&self) -> &EntryKey {
         &self.0
     }
 }
@@ -81,7 +82,7 @@ impl Recorder {
     }
 
     /// Records all that an array shows, given its identity; `None` if that is not known.
-    pub(crate) fn add_array(&mut self, identity: Option<EntryKey>) {
+    pub fn add_array(&mut self, identity: Option<EntryKey>) {
         match identity {
             Some(identity) => self.key.part(format_args!("{identity:?}")),
             None => self.add_unknown(),
