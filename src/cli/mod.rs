@@ -2,7 +2,8 @@
 //!
 //! * [`commands`]: the commands, one file each
 //! * [`arguments`]: expands the short forms of `tilefs mount`
-//! * [`options`]: the options for opening arrays and for the log
+//! * [`options`]: the options for opening arrays and for the log; [`cloud`], with the feature of that name: for object
+//!   stores
 //! * [`array`]: opens arrays
 //! * [`printable`]: escapes stored names for a terminal
 //! * [`output`]: standard output; [`closed_output`] detects whether there is one
@@ -11,6 +12,8 @@
 mod arguments;
 mod array;
 mod closed_output;
+#[cfg(feature = "cloud")]
+mod cloud;
 mod commands;
 mod failure;
 mod hints;

@@ -2,12 +2,12 @@
 
 use std::env;
 use std::path::{self, PathBuf};
-use std::time::Duration;
+#[cfg(feature = "cloud")]
+use std::sync::Arc;
 
 use ::log::LevelFilter;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use tilefs_storage::{CloudOptions, Settings};
 use tilefs_threads as threads;
 use tilefs_threads::address_space;
 use tilefs_tree::select::time::OpenWindow;
@@ -15,6 +15,8 @@ use tilefs_tree::{
     self as tree, DomainOptions, IndexOptions, ShownViews, TreeOptions, VariantLists, VariantReference, views,
 };
 
+#[cfg(feature = "cloud")]
+use super::cloud::CloudArguments;
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
 
@@ -64,8 +66,9 @@ pub struct Opening {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     index_size: Option<u64>,
 
+    #[cfg(feature = "cloud")]
     #[command(flatten)]
-    cloud: Cloud,
+    cloud: CloudArguments,
 
     #[command(flatten)]
     pub logging: Logging,
@@ -83,35 +86,6 @@ pub struct TreeArguments {
 
     #[command(flatten)]
     pub opening: Opening,
-}
-
-/// Options for arrays in object stores.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Arrays in object stores")]
-pub struct Cloud {
-    /// A file of settings as written by tiledb.Config().save: vfs.s3.region, vfs.s3.endpoint_override ...
-    #[arg(long, value_name = "FILE", env = "TILEFS_CONFIG")]
-    config: Option<PathBuf>,
-
-    /// One such setting, such as vfs.s3.region=eu-west-1; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
-    set: Vec<(String, String)>,
-
-    /// Do not sign requests: for public buckets
-    #[arg(long)]
-    anonymous: bool,
-
-    /// How long to retry a request before it fails; 60 if not given
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400))]
-    io_timeout: Option<u64>,
-
-    /// Keep data read from object stores in this folder, for later mounts
-    #[arg(long, value_name = "DIR")]
-    disk_cache: Option<PathBuf>,
-
-    /// Maximum size of that folder; 10G if not given
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    disk_cache_size: Option<u64>,
 }
 
 /// The order of the rows of sparse arrays.
@@ -197,7 +171,10 @@ impl Opening {
                 None => defaults.reading.threads,
             },
             links: defaults.reading.links,
-            cloud: self.cloud.options()?,
+            #[cfg(feature = "cloud")]
+            stores: Some(Arc::new(self.cloud.options()?)),
+            #[cfg(not(feature = "cloud"))]
+            stores: None,
             index: self.index()?,
         };
         Ok(TreeOptions {
@@ -289,25 +266,6 @@ pub fn cache_folder() -> Option<PathBuf> {
     Some(cache.join("tilefs"))
 }
 
-impl Cloud {
-    /// Returns the options for object stores. Settings on the command line take precedence over those of the file.
-    fn options(&self) -> Result<CloudOptions, Failure> {
-        let mut settings = match &self.config {
-            Some(file) => Settings::read(file)?,
-            None => Settings::default(),
-        };
-        self.set.iter().try_for_each(|(name, value)| settings.set_typed(name, value))?;
-        let usual = CloudOptions::default();
-        let most = self.disk_cache_size.unwrap_or(CloudOptions::DISK_CACHE_SIZE);
-        Ok(CloudOptions {
-            settings,
-            anonymous: self.anonymous,
-            io_timeout: self.io_timeout.map_or(usual.io_timeout, Duration::from_secs),
-            disk_cache: self.disk_cache.clone().map(|folder| (folder, most)),
-        })
-    }
-}
-
 impl NamedSlices {
     /// Reads the lists.
     fn lists(&self) -> Result<VariantLists, Failure> {
@@ -361,13 +319,6 @@ fn parse_window(text: &str) -> Result<Typed<OpenWindow>, String> {
 fn parse_start(text: &str) -> Result<Typed<u64>, String> {
     let (time, _) = tree::select::time::typed(text, tree::select::time::span).map_err(|error| error.to_string())?;
     Ok(Typed { time, text: text.to_owned() })
-}
-
-fn parse_setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as NAME=VALUE, for instance vfs.s3.region=eu-west-1".into()),
-    }
 }
 
 fn parse_slice(text: &str) -> Result<(String, String), String> {

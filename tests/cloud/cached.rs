@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use tilefs_cloud::CloudOptions;
 use tilefs_tree::{self as tree, TreeOptions};
 
 use super::proxy::Proxy;
@@ -12,7 +13,7 @@ use super::servers::S3;
 use super::skip::{Need, python_with, skipped};
 use support::paths::files;
 
-use super::{fixtures, open, options, program, read, text};
+use super::{cloud_options, fixtures, open, options, program, reaching, read, text};
 
 /// Damages the bytes of a file in the cache.
 type Spoil = fn(&[u8]) -> Vec<u8>;
@@ -24,8 +25,8 @@ fn what_was_read_once_is_not_fetched_again() {
     server.put_folder(&fixtures().join("demo"), "kept/demo");
     let proxy = Proxy::start(server.address(), Duration::ZERO);
     let folder = tempfile::tempdir().unwrap();
-    let mut reached = options(&proxy.url());
-    reached.reading.cloud.disk_cache = Some((folder.path().join("cache"), 1 << 30));
+    let disk_cache = Some((folder.path().join("cache"), 1 << 30));
+    let reached = reaching(CloudOptions { disk_cache, ..cloud_options(&proxy.url()) });
     let read_all = || {
         let root = open("s3://kept/demo", &reached).unwrap();
         let paths = files(&*root);

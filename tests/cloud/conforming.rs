@@ -1,10 +1,9 @@
 //! Buckets, alone and beside local folders, pass the tests that every storage passes.
 
-use tilefs_storage::any::AnyStorage;
-use tilefs_storage::cloud::ObjectStorage;
+use tilefs_cloud::{AnyStorage, ObjectStorage};
 use tilefs_storage::{LocalStorage, StoreKey, testing};
 
-use super::options;
+use super::cloud_options;
 use super::servers::{S3, escaped};
 
 #[test]
@@ -17,7 +16,7 @@ fn buckets_conform() {
     }
     server.put("conforming/in%20a%20folder2/other", b"no part of the folder");
     let root = StoreKey::from("s3://conforming/in a folder");
-    let mut cloud = options(&server.url()).reading.cloud;
+    let mut cloud = cloud_options(&server.url());
     testing::check(&ObjectStorage::new(cloud.clone()).unwrap(), &root);
     testing::check(&AnyStorage::new(LocalStorage::new(), cloud.clone()), &root);
     let folder = tempfile::tempdir().unwrap();
@@ -35,6 +34,6 @@ fn local_folders_beside_buckets_conform() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
     }
-    let cloud = options("http://127.0.0.1:1").reading.cloud;
+    let cloud = cloud_options("http://127.0.0.1:1");
     testing::check(&AnyStorage::new(LocalStorage::new(), cloud), &folder.path().into());
 }

@@ -6,12 +6,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tilefs_base::error::Error;
+use tilefs_cloud::CloudOptions;
 use tilefs_tree::{self as tree, TreeOptions};
 
 use super::proxy::{Asked, Fault, Proxy};
 use super::servers::{S3, free_address};
 use super::skip::python_with;
-use super::{SECRET, fixtures, open, options, program, read, text, tilefs};
+use super::{SECRET, cloud_options, fixtures, open, options, program, reaching, read, text, tilefs};
 
 /// The demo array in a bucket of its own, behind a proxy.
 fn demo(server: &S3, bucket: &str, delay: Duration) -> (Proxy, String) {
@@ -26,9 +27,7 @@ fn busy() -> Fault {
 
 /// Returns options with a short timeout, so that tests do not take long.
 fn impatient(url: &str, seconds: u64) -> TreeOptions {
-    let mut options = options(url);
-    options.reading.cloud.io_timeout = Duration::from_secs(seconds);
-    options
+    reaching(CloudOptions { io_timeout: Duration::from_secs(seconds), ..cloud_options(url) })
 }
 
 fn is_data(asked: &Asked) -> bool {

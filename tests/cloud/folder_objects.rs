@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use tilefs_base::error::Error;
+use tilefs_cloud::AnyStorage;
 use tilefs_fixtures::fixtures;
-use tilefs_storage::any::AnyStorage;
 use tilefs_storage::{LocalStorage, Storage, StoreKey};
 
 use super::hostile::{Hostile, send};
 use super::servers::S3;
-use super::{options, text, tilefs};
+use super::{cloud_options, text, tilefs};
 
 /// The folders of an array.
 const FOLDERS: [&str; 8] = [
@@ -69,7 +69,7 @@ fn folders_without_a_name_are_looked_into() {
             let answer = format!("<?xml version=\"1.0\"?><ListBucketResult><Name>b</Name>{listed}</ListBucketResult>");
             send(out, "200 OK", "", &answer)
         });
-        let storage = AnyStorage::new(LocalStorage::new(), options(&store.url()).reading.cloud);
+        let storage = AnyStorage::new(LocalStorage::new(), cloud_options(&store.url()));
         let folder = StoreKey::from("s3://bucket/array/__fragments");
         match storage.list(&folder) {
             Ok(names) => {

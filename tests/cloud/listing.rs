@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tilefs_storage::any::AnyStorage;
+use tilefs_cloud::AnyStorage;
 use tilefs_storage::{LocalStorage, Storage, StoreKey};
 
+use super::cloud_options;
 use super::hostile::{Hostile, send};
-use super::options;
 
 /// The latency of the store.
 const DELAY: Duration = Duration::from_millis(50);
@@ -96,8 +96,7 @@ fn list(count: usize) -> (usize, usize) {
         };
         send(out, "200 OK", "", &answer)
     });
-    let options = options(&store.url());
-    let storage = AnyStorage::new(LocalStorage::new(), options.reading.cloud);
+    let storage = AnyStorage::new(LocalStorage::new(), cloud_options(&store.url()));
     let begin = Instant::now();
     let listed = storage.list(&StoreKey::from("s3://bucket/array/__commits")).unwrap();
     println!("{count} names: {:?}", begin.elapsed());

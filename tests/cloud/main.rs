@@ -26,20 +26,31 @@ use support::paths::content;
 use support::skip;
 use tilefs_base::content::Content;
 use tilefs_base::error::Result;
+use tilefs_cloud::{CloudOptions, Settings};
 use tilefs_fixtures::fixtures;
-use tilefs_storage::{CloudOptions, Settings};
+use tilefs_storage::ObjectStores;
 use tilefs_tree::{self as tree, Folder, TreeOptions};
 
 /// Returns options for anonymous requests to an endpoint.
-fn options(endpoint: &str) -> TreeOptions {
+fn cloud_options(endpoint: &str) -> CloudOptions {
     let mut settings = Settings::default();
     settings.set_typed("vfs.s3.endpoint_override", endpoint).unwrap();
     settings.set_typed("vfs.s3.region", "us-east-1").unwrap();
-    let cloud = CloudOptions { settings, anonymous: true, io_timeout: Duration::from_secs(20), disk_cache: None };
+    CloudOptions { settings, anonymous: true, io_timeout: Duration::from_secs(20), disk_cache: None }
+}
+
+/// Returns options that reach object stores in this way.
+fn reaching(cloud: CloudOptions) -> TreeOptions {
+    let stores: Option<Arc<dyn ObjectStores>> = Some(Arc::new(cloud));
     TreeOptions {
-        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 2, cloud, ..Default::default() },
+        reading: tilefs_reader::ReaderOptions { at: Some(u64::MAX), threads: 2, stores, ..Default::default() },
         ..TreeOptions::default()
     }
+}
+
+/// Returns options for anonymous requests to an endpoint.
+fn options(endpoint: &str) -> TreeOptions {
+    reaching(cloud_options(endpoint))
 }
 
 fn open(uri: &str, options: &TreeOptions) -> Result<Arc<dyn Folder>> {

@@ -4,14 +4,13 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use tilefs_storage::Settings;
-use tilefs_tree::TreeOptions;
+use tilefs_cloud::{CloudOptions, Settings};
 
 use super::proxy::Proxy;
 use super::same::assert_same;
 use super::servers::{Azure, S3};
 use super::skip::python_with;
-use super::{fixtures, open, options, program, read, text};
+use super::{cloud_options, fixtures, open, program, reaching, read, text};
 
 /// Copies folders to a store with `tiledb`, writes an array there, and reads it back.
 const COPY: &str = r#"
@@ -65,8 +64,7 @@ fn azure_is_as_a_local_copy() {
     let proxy = Proxy::start(server.address(), Duration::ZERO);
     let mut settings = Settings::read(&file).unwrap();
     settings.set_typed("vfs.azure.blob_endpoint", &format!("{}/{}", proxy.url(), Azure::ACCOUNT)).unwrap();
-    let mut reached = options("http://127.0.0.1:1");
-    (reached.reading.cloud.settings, reached.reading.cloud.anonymous) = (settings, false);
+    let reached = reaching(CloudOptions { settings, anonymous: false, ..cloud_options("http://127.0.0.1:1") });
     for name in FIXTURES {
         let uri = format!("azure://testing/{}", name.rsplit('/').next().unwrap());
         assert_same(&fixtures().join(name), &uri, &reached);
@@ -102,8 +100,7 @@ fn google_cloud_storage_is_as_a_local_copy() {
     let mut settings = Settings::default();
     settings.set_typed("vfs.gcs.endpoint", &proxy.url()).unwrap();
     settings.set_typed("vfs.gcs.project_id", "mine").unwrap();
-    let mut reached: TreeOptions = options("http://127.0.0.1:1");
-    reached.reading.cloud.settings = settings;
+    let reached = reaching(CloudOptions { settings, ..cloud_options("http://127.0.0.1:1") });
     for name in FIXTURES {
         server.put_folder(&fixtures().join(name), &format!("google/{name}"));
         for scheme in ["gs", "gcs"] {

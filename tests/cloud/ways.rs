@@ -8,7 +8,7 @@ use super::proxy::Proxy;
 use super::same::assert_same;
 use super::servers::S3;
 use super::skip::{Need, skipped};
-use super::{fixtures, options, program, text};
+use super::{cloud_options, fixtures, program, reaching, text};
 
 #[test]
 fn the_proxy_of_the_settings_is_asked() {
@@ -16,11 +16,11 @@ fn the_proxy_of_the_settings_is_asked() {
     server.make_bucket("behind");
     server.put_folder(&fixtures().join("demo"), "behind/demo");
     let proxy = Proxy::start(server.address(), Duration::ZERO);
-    let mut reached = options("http://store.invalid");
+    let mut cloud = cloud_options("http://store.invalid");
     let (host, port) = (proxy.address().ip().to_string(), proxy.address().port().to_string());
-    reached.reading.cloud.settings.set_typed("vfs.s3.proxy_host", &host).unwrap();
-    reached.reading.cloud.settings.set_typed("vfs.s3.proxy_port", &port).unwrap();
-    assert!(assert_same(&fixtures().join("demo"), "s3://behind/demo", &reached) > 5);
+    cloud.settings.set_typed("vfs.s3.proxy_host", &host).unwrap();
+    cloud.settings.set_typed("vfs.s3.proxy_port", &port).unwrap();
+    assert!(assert_same(&fixtures().join("demo"), "s3://behind/demo", &reaching(cloud)) > 5);
     let asked = proxy.take();
     assert!(!asked.is_empty() && asked.iter().all(|one| one.target.starts_with("http://store.invalid/")), "{asked:#?}");
 }

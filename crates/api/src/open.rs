@@ -1,9 +1,12 @@
 //! Opens arrays and groups by path or URI.
 
 use std::path::{Path, PathBuf};
+#[cfg(feature = "cloud")]
+use std::sync::Arc;
 
 use tilefs_base::error::Result;
-use tilefs_storage::Settings;
+#[cfg(feature = "cloud")]
+use tilefs_cloud::{CloudOptions, Settings};
 
 use crate::object::Object;
 
@@ -20,12 +23,18 @@ pub fn open(location: impl AsRef<Path>) -> Result<Object> {
 /// ```no_run
 /// # fn main() -> tilefs_api::Result<()> {
 /// let options = tilefs_api::OpenOptions::new().at(1_700_000_000_000).cache_size(1 << 30);
-/// let array = options.setting("vfs.s3.region", "eu-west-1")?.open("s3://bucket/array")?.into_array()?;
+/// # #[cfg(feature = "cloud")]
+/// let options = options.setting("vfs.s3.region", "eu-west-1")?;
+/// let array = options.open("s3://bucket/array")?.into_array()?;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenOptions(tilefs_reader::ReaderOptions);
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    reading: tilefs_reader::ReaderOptions,
+    #[cfg(feature = "cloud")]
+    cloud: CloudOptions,
+}
 
 impl OpenOptions {
     /// Creates options to open an array or group as of now.
@@ -35,44 +44,45 @@ impl OpenOptions {
 
     /// Reads the array as of this time, in milliseconds since 1970: writes at that time are included.
     pub fn at(mut self, time: u64) -> Self {
-        self.0.at = Some(time);
+        self.reading.at = Some(time);
         self
     }
 
     /// Ignores everything written before this time, in milliseconds since 1970.
     pub fn from(mut self, time: u64) -> Self {
-        self.0.from = Some(time);
+        self.reading.from = Some(time);
         self
     }
 
     /// Takes the encryption key from this file or pipe.
     pub fn key_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.0.key_file = Some(file.into());
+        self.reading.key_file = Some(file.into());
         self
     }
 
     /// Limits the memory of decoded tiles and parsed indexes to this many bytes. The default is 256 MiB.
     pub fn cache_size(mut self, bytes: u64) -> Self {
-        self.0.cache_size = bytes;
+        self.reading.cache_size = bytes;
         self
     }
 
     /// Decodes on this many threads. The first array or group that a process opens determines the number. The default is
     /// one more than cores.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.0.threads = threads;
+        self.reading.threads = threads;
         self
     }
 
     /// Saves results of passes over many cells in this folder, for later processes.
     pub fn index_folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.0.index = Some(tilefs_reader::IndexOptions::in_folder(folder.into()));
+        self.reading.index = Some(tilefs_reader::IndexOptions::in_folder(folder.into()));
         self
     }
 
     /// Sends requests without a signature, for public buckets.
+    #[cfg(feature = "cloud")]
     pub fn anonymous(mut self) -> Self {
-        self.0.cloud.anonymous = true;
+        self.cloud.anonymous = true;
         self
     }
 
@@ -81,8 +91,9 @@ impl OpenOptions {
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) for a setting that is not supported, for a value of the wrong type, and for
     /// a secret: those are in a file or in the environment.
+    #[cfg(feature = "cloud")]
     pub fn setting(mut self, name: &str, value: &str) -> Result<Self> {
-        self.0.cloud.settings.set_typed(name, value)?;
+        self.cloud.settings.set_typed(name, value)?;
         Ok(self)
     }
 
@@ -90,8 +101,9 @@ impl OpenOptions {
     ///
     /// # Errors
     /// If the file cannot be read; [`Error::Usage`](crate::Error::Usage) for a value of the wrong type.
+    #[cfg(feature = "cloud")]
     pub fn settings_file(mut self, file: impl AsRef<Path>) -> Result<Self> {
-        self.0.cloud.settings.extend(Settings::read(file.as_ref())?);
+        self.cloud.settings.extend(Settings::read(file.as_ref())?);
         Ok(self)
     }
 
@@ -102,6 +114,17 @@ impl OpenOptions {
     /// [`Error::NotAnArray`](crate::Error::NotAnArray) for anything else; [`Error::Key`](crate::Error::Key) for an
     /// encrypted array without its key; damage of the schema.
     pub fn open(&self, location: impl AsRef<Path>) -> Result<Object> {
-        self.0.open(location).map(Object::new)
+        self.reading().open(location).map(Object::new)
+    }
+    /// Returns the options of the reader.
+    #[cfg(feature = "cloud")]
+    fn reading(&self) -> tilefs_reader::ReaderOptions {
+        tilefs_reader::ReaderOptions { stores: Some(Arc::new(self.cloud.clone())), ..self.reading.clone() }
+    }
+
+    /// Returns the options of the reader.
+    #[cfg(not(feature = "cloud"))]
+    fn reading(&self) -> &tilefs_reader::ReaderOptions {
+        &self.reading
     }
 }

@@ -1,12 +1,14 @@
 //! The options of opening, from Python's keyword arguments.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use tilefs_base::error::{Error, Result};
+use tilefs_cloud::CloudOptions;
+use tilefs_cloud::Settings;
 use tilefs_reader::IndexOptions;
-use tilefs_storage::{CloudOptions, Settings};
 use tilefs_tree::{TreeOptions, select::time};
 
 use crate::errors::exception;
@@ -76,7 +78,7 @@ impl Options {
             settings.iter().try_for_each(|(name, value)| all.set_in_process(name, value))?;
             let usual = CloudOptions::default();
             let io_timeout = io_timeout.map(Duration::try_from_secs_f64).transpose();
-            reading.cloud = CloudOptions {
+            reading.stores = Some(Arc::new(CloudOptions {
                 settings: all,
                 anonymous,
                 io_timeout: io_timeout
@@ -84,7 +86,7 @@ impl Options {
                     .unwrap_or(usual.io_timeout),
                 disk_cache: disk_cache
                     .map(|folder| (absolute(folder), disk_cache_size.unwrap_or(CloudOptions::DISK_CACHE_SIZE))),
-            };
+            }));
             reading.index = index_dir.map(|folder| IndexOptions::in_folder(absolute(folder)));
             Ok(options)
         };

@@ -8,7 +8,7 @@
 //! }
 //! let heights: Vec<f32> = dem.dense()?.read("height", &[0..=99, 200..=299])?;
 //!
-//! let cells = tilefs_reader::open("s3://bucket/cells")?.into_array()?;
+//! let cells = tilefs_reader::open("cells")?.into_array()?;
 //! for batch in cells.rows()?.columns(&["soma_joinid", "cell_type"])?.batches()? {
 //!     let ids: Vec<i64> = batch?.column("soma_joinid")?.to_vec()?;
 //! }
@@ -26,7 +26,7 @@
 //! [`read`], which executes the plan of a read; [`cache`], decoded units and parsed indexes under one byte budget; and
 //! [`vectors`], loops for the widest vectors of the processor. Each uses only those after it.
 //!
-//! Arrays in object stores need the feature `cloud`.
+//! Arrays in object stores need [`ReaderOptions::stores`], which a program passes in.
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -50,6 +50,4 @@ pub use array::{LongKey, Metadata, MetadataItem, OpenedArray, TimeWindow};
 pub use group::{OpenedGroup, PlacedMember};
 pub use open::{IndexOptions, OpenedObject, ReaderOptions, local_path, open};
 pub use tilefs_base::error::{Error, Result};
-#[doc(inline)]
-pub use tilefs_storage::{CloudOptions, Settings};
 pub use typed::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};

@@ -9,9 +9,7 @@ use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::percent;
 use tilefs_format::filter::Key;
 use tilefs_format::folder::ObjectKind;
-#[cfg(feature = "cloud")]
-use tilefs_storage::any::AnyStorage;
-use tilefs_storage::{CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
+use tilefs_storage::{IndexStore, Links, LocalStorage, ObjectStores, Storage, StoreKey, is_object_uri, read_secret};
 use tilefs_threads as threads;
 
 use crate::array::directory::window::now;
@@ -30,7 +28,7 @@ pub fn open(location: impl AsRef<Path>) -> Result<OpenedObject> {
 }
 
 /// How to open an array or a group: its time, key, memory and threads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ReaderOptions {
     /// Reads the array as of this time (milliseconds since 1970, inclusive); `None` is now.
     pub at: Option<u64>,
@@ -46,8 +44,8 @@ pub struct ReaderOptions {
     pub threads: usize,
     /// The permitted targets of links in arrays and groups.
     pub links: Links,
-    /// How to reach object stores.
-    pub cloud: CloudOptions,
+    /// How to reach object stores, if they can be reached.
+    pub stores: Option<Arc<dyn ObjectStores>>,
     /// The folder that saves results of passes over cells for later processes; `None` disables it.
     pub index: Option<IndexOptions>,
 }
@@ -83,14 +81,14 @@ impl Default for ReaderOptions {
             cache_size: 256 << 20,
             threads: threads::usual(),
             links: Links::Anywhere,
-            cloud: CloudOptions::default(),
+            stores: None,
             index: None,
         }
     }
 }
 
 impl ReaderOptions {
-    /// Opens an array or a group: a path, a `file://` URI, or with the feature `cloud` an `s3://`, `gs://` or
+    /// Opens an array or a group: a path, a `file://` URI, or with [`ReaderOptions::stores`] an `s3://`, `gs://` or
     /// `azure://` URI. The first call of a process starts the threads that decode.
     ///
     /// # Errors
@@ -116,11 +114,19 @@ impl ReaderOptions {
     /// [`Error::NotAnArray`] for a URI of an unknown scheme.
     pub fn storage_of(&self, location: &Path) -> Result<(Arc<dyn Storage>, StoreKey)> {
         if let Some(uri) = location.to_str().filter(|typed| is_object_uri(typed)) {
-            return Ok((self.object_storage(uri)?, uri.into()));
+            let no_stores =
+                || Error::not_an_array(uri, "this tilefs was built without object stores (the feature cloud)");
+            let stores = self.stores.as_ref().ok_or_else(no_stores)?;
+            return Ok((stores.alone()?, uri.into()));
         }
         let path = local_path(location)?;
         let path = std::path::absolute(&path).unwrap_or(path);
-        Ok((self.local_storage(), path.into()))
+        let local = LocalStorage::with_links(self.links);
+        let storage = match &self.stores {
+            Some(stores) => stores.beside(local),
+            None => Arc::new(local),
+        };
+        Ok((storage, path.into()))
     }
 
     /// Returns the state that everything opened together shares: the key, the caches and the saved indexes.
@@ -152,28 +158,6 @@ impl ReaderOptions {
     /// Returns the time window of the options, which ends now by default.
     pub fn window(&self) -> TimeWindow {
         TimeWindow { start: self.from.unwrap_or(0), end: self.at.unwrap_or_else(now) }
-    }
-
-    /// Returns a storage of local folders, and of the object stores to which groups in them may lead.
-    #[cfg(feature = "cloud")]
-    fn local_storage(&self) -> Arc<dyn Storage> {
-        Arc::new(AnyStorage::new(LocalStorage::with_links(self.links), self.cloud.clone()))
-    }
-
-    /// Returns a storage of local folders.
-    #[cfg(not(feature = "cloud"))]
-    fn local_storage(&self) -> Arc<dyn Storage> {
-        Arc::new(LocalStorage::with_links(self.links))
-    }
-
-    #[cfg(feature = "cloud")]
-    fn object_storage(&self, _: &str) -> Result<Arc<dyn Storage>> {
-        Ok(Arc::new(tilefs_storage::cloud::ObjectStorage::new(self.cloud.clone())?))
-    }
-
-    #[cfg(not(feature = "cloud"))]
-    fn object_storage(&self, uri: &str) -> Result<Arc<dyn Storage>> {
-        Err(Error::not_an_array(uri, "this tilefs was built without object stores (the feature cloud)"))
     }
 }
 

@@ -64,7 +64,8 @@ impl BoundedFolder {
         Ok(self)
     }
 
-    #[cfg(test)]
+    /// Returns the folder.
+    #[cfg(any(test, feature = "testing"))]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -154,13 +155,13 @@ impl BoundedFolder {
     }
 
     /// Ends a pause now.
-    #[cfg(all(test, feature = "cloud"))]
+    #[cfg(any(test, feature = "testing"))]
     pub fn end_pause(&self) {
         self.lock().paused_until = None;
     }
 
     /// Returns whether a failure has been logged.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn has_warned(&self) -> bool {
         self.lock().has_warned
     }

@@ -76,7 +76,9 @@ impl From<rustix::io::Errno> for OpenError {
 
 /// A file of the cache.
 pub struct CacheFile {
+    /// Its name in the folder.
     pub name: String,
+    /// When it was last used.
     pub used: SystemTime,
     /// Bytes on disk.
     pub size: u64,
@@ -121,7 +123,6 @@ impl CacheFolder {
     ///
     /// # Errors
     /// As [`CacheFolder::open`].
-    #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
     pub fn open_or_make(&self, name: &str) -> io::Result<File> {
         match self.open(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -4,8 +4,8 @@
 //! * [`local`]: the local file system
 //! * [`memory`]: objects in memory, with the semantics of an object store
 //! * [`simulated`]: a wrapper that makes any storage slow or failing on demand and counts its requests
-//! * [`cloud`]: object stores in the cloud, with the feature of that name
-//! * [`any`]: the local file system and object stores, chosen by the key
+//!
+//! Object stores are in a crate of their own, which a program passes in as [`ObjectStores`].
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -13,27 +13,20 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
-#[cfg(feature = "cloud")]
-pub mod any;
-mod bounded_folder;
-mod cache_folder;
-#[cfg(feature = "cloud")]
-pub mod cloud;
+pub mod bounded_folder;
+pub mod cache_folder;
 mod index_store;
 mod key;
 mod known;
 pub mod local;
 pub mod memory;
+mod object_stores;
 mod ranges;
-mod secret;
-#[cfg_attr(not(feature = "cloud"), allow(dead_code))]
-mod settings;
+pub mod secret;
 pub mod simulated;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod together;
-#[cfg_attr(not(feature = "cloud"), allow(dead_code))]
-mod uri;
 
 use tilefs_base::error::{Error, Locate, Result};
 
@@ -42,12 +35,11 @@ pub use key::StoreKey;
 pub use known::{FolderIdentity, KnownFolder};
 pub use local::{Links, LocalStorage, make_room_for_files};
 pub use memory::MemoryStorage;
-pub use ranges::{Coalescing, ReadRange, coalesce};
+pub use object_stores::{ObjectStores, Provider, is_object_uri};
+pub use ranges::{Coalescing, ReadRange, coalesce, split};
 pub use secret::read_secret;
-pub use settings::{CloudOptions, Settings};
 pub use simulated::SimulatedStorage;
 pub use together::together;
-pub use uri::is_object_uri;
 
 /// An entry of a stored folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,6 +248,6 @@ pub fn no_folder(folder: &StoreKey) -> Error {
 }
 
 /// Error for a range that extends past the end of an object of `length` bytes.
-fn past_end(length: u64, range: &ReadRange<'_>) -> Error {
+pub fn past_end(length: u64, range: &ReadRange<'_>) -> Error {
     Error::damaged(format!("the file ends at {length}, {} bytes wanted", range.into.len())).at(range.offset)
 }

@@ -23,7 +23,7 @@ pub fn read_secret(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>> {
 }
 
 /// Warns if others may open a file that holds a key.
-pub(super) fn warn_if_open(path: &Path, mode: u32, holds_a_key: bool) {
+pub fn warn_if_open(path: &Path, mode: u32, holds_a_key: bool) {
     if holds_a_key && mode & 0o077 != 0 {
         let path = path.display();
         log::warn!("{path} holds a key and others may open it (mode {:03o}); `chmod 600 {path}`", mode & 0o777);
@@ -31,7 +31,7 @@ pub(super) fn warn_if_open(path: &Path, mode: u32, holds_a_key: bool) {
 }
 
 /// As [`read_secret`], for a file that may hold a secret; also returns its mode, or 0 for a pipe.
-pub(super) fn read_private(path: &Path, most: usize) -> Result<(Zeroizing<Vec<u8>>, u32)> {
+pub fn read_private(path: &Path, most: usize) -> Result<(Zeroizing<Vec<u8>>, u32)> {
     let failed = |error: std::io::Error| Error::stored(error).in_file(path.display());
     // Before any secret is in memory. If refused, the secret is as safe as any other program's.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub use crate::cells::dense::Extent;
 use crate::node::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
-pub use tilefs_storage::{CloudOptions, Links};
+pub use tilefs_storage::Links;
 
 /// The options for opening an array or a group.
 #[derive(Debug, Clone, Default)]

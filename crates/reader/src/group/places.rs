@@ -368,11 +368,9 @@ mod tests {
         assert_eq!(folders.array(&["g", "g/sub"], false, "file:///no/sub/c"), moved("g/sub/c"));
     }
 
-    #[cfg(feature = "cloud")]
     #[test]
     fn members_in_buckets_get_no_request_before_they_are_opened() {
-        use tilefs_storage::any::AnyStorage;
-        use tilefs_storage::{CloudOptions, Settings};
+        use tilefs_cloud::{AnyStorage, CloudOptions, Settings};
 
         let folders = Folders::new(&["g/copied"]);
         let group = StoreKey::from(folders.path("g"));

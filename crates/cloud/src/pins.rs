@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock};
 
-use super::super::uri;
-use crate::StoreKey;
+use crate::uri;
+use tilefs_storage::StoreKey;
 
 /// Identity of an object when first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    use crate::cloud::runtime::IoThread;
+    use crate::runtime::IoThread;
 
     fn run_for(command: &str, limit: Duration) -> Result<CommandOutput, String> {
         IoThread::start().unwrap().wait(async { Ok(run_within(command, limit).await) }).unwrap()

@@ -1,5 +1,4 @@
-//! Storage in S3, Google Cloud Storage and Azure. Requests (`buckets`) run on a small runtime of their own (`runtime`),
-//! are counted (`traffic`) and retried if that may help (`failure`). `connect` makes the clients and finds credentials.
+//! The storage of objects in S3, Google Cloud Storage and Azure.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,36 +9,23 @@ use object_store::list::PaginatedListOptions;
 use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
 
-mod buckets;
-mod connect;
-mod disk_cache;
-mod failure;
-mod listing;
-mod page;
-mod pins;
-mod progress;
-mod runtime;
-mod scatter;
-mod traffic;
-mod transport;
-mod waiters;
-mod window;
-
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_storage::{
+    Coalescing, Listed, ListedObject, Provider, ReadRange, Storage, StoreKey, coalesce, is_object_uri, past_end, split,
+};
 use tilefs_threads::LogInterval;
 
-use super::ranges::{Coalescing, ReadRange, coalesce, split};
-use super::settings::CloudOptions;
-use super::uri::{self, Provider};
-use super::{Listed, ListedObject, Storage, StoreKey, past_end};
-use buckets::{AttemptError, Buckets, ObjectPlace};
-use connect::Client;
-use disk_cache::{BLOCK, DiskCache, ObjectVersion, block_length};
-use failure::RequestFailure;
-use listing::{ListedPage, NameSpan, PagedListing};
-use pins::{Pin, Pins};
-use scatter::Scatter;
-use traffic::Attempt;
+use crate::buckets::{AttemptError, Buckets, ObjectPlace};
+use crate::connect::Client;
+use crate::disk_cache::{BLOCK, DiskCache, ObjectVersion, block_length};
+use crate::failure::RequestFailure;
+use crate::listing::{ListedPage, NameSpan, PagedListing};
+use crate::page;
+use crate::pins::{Pin, Pins};
+use crate::scatter::Scatter;
+use crate::settings::CloudOptions;
+use crate::traffic::Attempt;
+use crate::uri;
 
 /// Maximum size of one request: larger ranges are split into concurrent requests.
 const MOST_BYTES: u64 = 2 << 20;
@@ -382,7 +368,7 @@ impl Storage for ObjectStorage {
     }
 
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
-        uri::is_object_uri(uri).then(|| uri.into())
+        is_object_uri(uri).then(|| uri.into())
     }
 
     fn identity(&self, key: &StoreKey) -> Result<String> {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use object_store::client::{HttpError, HttpErrorKind};
 use tilefs_base::error::{Error, Locate};
+use tilefs_storage::{Provider, StoreKey};
 
 use super::traffic::ServerAnswer;
-use crate::StoreKey;
-use crate::uri::{BucketName, Provider};
+use crate::uri::BucketName;
 
 /// A failed attempt.
 #[derive(Debug)]

@@ -13,10 +13,11 @@ mod s3;
 use std::sync::Arc;
 
 use tilefs_base::error::Result;
+use tilefs_storage::Provider;
 
 use super::traffic::Traffic;
 use crate::settings::CloudOptions;
-use crate::uri::{BucketName, Provider};
+use crate::uri::BucketName;
 pub use connection::{BucketConnection, Client};
 
 /// Creates a client of a bucket without making a request. `region` is the region that the store reported.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use tilefs_base::error::{Error, Result};
 
-use super::super::traffic::{CountingConnector, Traffic};
-use super::super::transport::Transport;
 use super::address;
 use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use super::credentials::is_sendable;
 use super::environment::{configured, variable};
 use crate::settings::{CloudOptions, Settings};
+use crate::traffic::{CountingConnector, Traffic};
+use crate::transport::Transport;
 use crate::uri::{BucketName, is_name};
 
 /// Azure's default authority host.

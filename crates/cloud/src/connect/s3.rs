@@ -6,8 +6,6 @@ use std::sync::Arc;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use tilefs_base::error::{Error, Result};
 
-use super::super::traffic::{CountingConnector, Traffic};
-use super::super::transport::Transport;
 use super::address;
 use super::address::escaped;
 use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
@@ -15,6 +13,8 @@ use super::credentials::is_sendable;
 use super::environment::{configured, variable};
 use super::profile::{DEFAULT_REGION, Profile};
 use crate::settings::{CloudOptions, Settings};
+use crate::traffic::{CountingConnector, Traffic};
+use crate::transport::Transport;
 use crate::uri::{BucketName, is_name};
 
 /// Server of container credentials; the environment has the path.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_storage::StoreKey;
 use tokio::time::{sleep, timeout, timeout_at};
 
 use super::connect::{BucketConnection, Client, connect};
@@ -16,7 +17,6 @@ use super::runtime::IoThread;
 use super::traffic::{Attempt, Traffic};
 use super::waiters::{Silent, Waiters};
 use super::window::{RequestOutcome, RequestWindow};
-use crate::StoreKey;
 use crate::settings::CloudOptions;
 use crate::uri::{self, BucketName};
 

@@ -15,9 +15,8 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 use tilefs_base::error::{Error, Result};
 use tilefs_base::hex::hex;
-
-use super::super::bounded_folder::BoundedFolder;
-use super::super::cache_folder::{CacheFolder, TAG, note_use};
+use tilefs_storage::bounded_folder::BoundedFolder;
+use tilefs_storage::cache_folder::{CacheFolder, TAG, note_use};
 
 /// Suffix of the cache's file names; no other file is ever removed.
 const SUFFIX: &str = ".tilefs-cache";

@@ -1,6 +1,6 @@
 //! Distributes a stream of bytes to the ranges they belong to.
 
-use crate::ranges::ReadRange;
+use tilefs_storage::ReadRange;
 
 /// Accepts the bytes from the first range's offset on, in parts of any size, and skips the gaps between ranges.
 pub struct Scatter<'r, 'a> {

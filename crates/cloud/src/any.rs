@@ -1,12 +1,16 @@
 //! The local file system and object stores behind one interface; the key selects one. A group on a local disk may have
 //! members in buckets.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tilefs_base::error::{Locate, Result};
+use tilefs_storage::{
+    KnownFolder, Listed, ListedObject, LocalStorage, ObjectStores, ReadRange, Storage, StoreKey, is_object_uri,
+};
 
-use super::cloud::ObjectStorage;
-use super::{CloudOptions, KnownFolder, Listed, ListedObject, LocalStorage, ReadRange, Storage, StoreKey, uri};
+use crate::object_storage::ObjectStorage;
+use crate::settings::CloudOptions;
+use crate::uri;
 
 /// The local file system, and object stores, which are initialized on first use.
 pub struct AnyStorage {
@@ -38,9 +42,19 @@ impl AnyStorage {
     }
 }
 
+impl ObjectStores for CloudOptions {
+    fn alone(&self) -> Result<Arc<dyn Storage>> {
+        Ok(Arc::new(ObjectStorage::new(self.clone())?))
+    }
+
+    fn beside(&self, local: LocalStorage) -> Arc<dyn Storage> {
+        Arc::new(AnyStorage::new(local, self.clone()))
+    }
+}
+
 fn is_remote(key: &StoreKey) -> bool {
     // Local paths are absolute.
-    !key.as_bytes().starts_with(b"/") && str::from_utf8(key.as_bytes()).is_ok_and(uri::is_object_uri)
+    !key.as_bytes().starts_with(b"/") && str::from_utf8(key.as_bytes()).is_ok_and(is_object_uri)
 }
 
 impl Storage for AnyStorage {
@@ -108,7 +122,7 @@ impl Storage for AnyStorage {
     }
 
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
-        if uri::is_object_uri(uri) { Some(uri.into()) } else { self.local.key_of_uri(uri) }
+        if is_object_uri(uri) { Some(uri.into()) } else { self.local.key_of_uri(uri) }
     }
 
     fn identity(&self, key: &StoreKey) -> Result<String> {

@@ -1,43 +1,8 @@
-//! Parsing of object store URIs into store, bucket and object key.
+//! Parsing of object store URIs into bucket and object key.
 
 use std::fmt;
 
-use super::StoreKey;
-
-/// A kind of object store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Provider {
-    S3,
-    Gcs,
-    Azure,
-}
-
-impl Provider {
-    /// Returns the store of a TileDB URI, and the part after the scheme.
-    fn of_uri(uri: &str) -> Option<(Self, &str)> {
-        let (scheme, rest) = uri.split_once("://")?;
-        Some((Provider::of_scheme(scheme)?, rest))
-    }
-
-    /// Returns the store of a TileDB URI scheme.
-    fn of_scheme(scheme: &str) -> Option<Self> {
-        match scheme {
-            "s3" => Some(Provider::S3),
-            "gs" | "gcs" => Some(Provider::Gcs),
-            "azure" | "az" | "abfs" | "abfss" => Some(Provider::Azure),
-            _ => None,
-        }
-    }
-
-    /// Returns the canonical scheme, used when keys are compared.
-    fn scheme(self) -> &'static str {
-        match self {
-            Provider::S3 => "s3",
-            Provider::Gcs => "gs",
-            Provider::Azure => "azure",
-        }
-    }
-}
+use tilefs_storage::{Provider, StoreKey};
 
 /// A bucket, or a container of an Azure account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -54,11 +19,6 @@ impl fmt::Display for BucketName {
         write!(f, "{}://{}", self.provider.scheme(), self.bucket)?;
         self.account.iter().try_for_each(|account| write!(f, "@{account}"))
     }
-}
-
-/// Returns whether this is a URI of an object store.
-pub fn is_object_uri(text: &str) -> bool {
-    Provider::of_uri(text).is_some()
 }
 
 /// Returns whether a name can be part of a host name without changing which host it is. Bucket names also come from
@@ -123,7 +83,6 @@ mod tests {
             assert_eq!(parts(&format!("s3://{name}/x")), None, "{name}");
             assert_eq!(parts(&format!("abfs://c@{name}/x")), None, "{name}");
         }
-        assert!(is_object_uri("gs://b/a") && !is_object_uri("tiledb://a") && !is_object_uri("/s3/b"));
     }
 
     #[test]

@@ -87,7 +87,7 @@ mod tests {
     use std::future::pending;
     use tokio::time::timeout;
 
-    use crate::cloud::runtime::IoThread;
+    use crate::runtime::IoThread;
 
     #[test]
     fn few_threads_wait_for_a_silent_bucket() {

@@ -111,8 +111,8 @@ impl InFlight<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runtime::IoThread;
     use super::*;
+    use crate::runtime::IoThread;
 
     /// All that may be under way at once end after a time.
     async fn round(window: &RequestWindow, outcome: RequestOutcome, took: Duration) -> usize {

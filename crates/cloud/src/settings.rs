@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_storage::secret::{read_private, warn_if_open};
 use zeroize::Zeroizing;
-
-use super::secret::{read_private, warn_if_open};
 
 /// A settings file has a few kilobytes; anything larger than this is something else.
 const MOST_FILE: usize = 1 << 20;

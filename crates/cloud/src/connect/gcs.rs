@@ -7,13 +7,13 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKe
 use object_store::{HeaderMap, HeaderValue, StaticCredentialProvider};
 use serde_json::Value;
 use tilefs_base::error::{Error, Result};
+use tilefs_storage::secret::{read_private, warn_if_open};
 
-use super::super::traffic::{CountingConnector, Traffic};
-use super::super::transport::Transport;
 use super::connection::{BucketConnection, check_address, no_retries, refused, with_scheme};
 use super::environment::{configured, file, variable};
-use crate::secret::{read_private, warn_if_open};
 use crate::settings::CloudOptions;
+use crate::traffic::{CountingConnector, Traffic};
+use crate::transport::Transport;
 use crate::uri::BucketName;
 
 /// Path in the home folder where the gcloud command line stores application default credentials.

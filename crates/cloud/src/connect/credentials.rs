@@ -10,10 +10,10 @@ use serde_json::Value;
 use tilefs_base::xml::XmlReader;
 use tilefs_threads::cancellation;
 
-use super::super::transport;
 use super::address;
 use super::address::escaped;
 use super::environment::variable;
+use crate::transport;
 use crate::uri::is_name;
 
 /// Credentials that expire sooner than this are renewed.

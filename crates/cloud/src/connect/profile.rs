@@ -13,13 +13,13 @@ use object_store::CredentialProvider;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use serde_json::Value;
 use tilefs_base::error::{Error, Result};
+use tilefs_storage::secret::{read_private, warn_if_open};
 use tokio::sync::Mutex;
 
 use super::address::escaped;
 use super::credentials::{self, AssumedRole, Credentials};
 use super::environment::{file, variable};
 use super::process;
-use crate::secret::{read_private, warn_if_open};
 
 /// Default region of S3 buckets.
 pub const DEFAULT_REGION: &str = "us-east-1";
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(work.text("region").as_deref(), Some("us-west-2"));
         assert_eq!(work.text("addressing_style"), None);
         assert_eq!(work.sso_session.get("sso_region").map(String::as_str), Some("eu-north-1"));
-        let io = crate::cloud::runtime::IoThread::start().unwrap();
+        let io = crate::runtime::IoThread::start().unwrap();
         assert!(
             io.wait(async { Ok(work.fetch().await) })
                 .unwrap()
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn commands_give_credentials() {
         let json = r#"{"Version":1,"AccessKeyId":"AKID","SecretAccessKey":"hunter2","SessionToken":"t","Expiration":"2024-01-31T12:00:00Z"}"#;
-        let io = crate::cloud::runtime::IoThread::start().unwrap();
+        let io = crate::runtime::IoThread::start().unwrap();
         let process_credentials = |command: &str| io.wait(async { Ok(process_credentials(command).await) }).unwrap();
         let got = process_credentials(&format!("echo '{json}'")).unwrap_or_else(|reason| panic!("{reason}"));
         assert_eq!((got.credential.key_id.as_str(), got.credential.token.as_deref()), ("AKID", Some("t")));

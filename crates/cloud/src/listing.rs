@@ -14,8 +14,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::{Listed, ListedKind, ListedObject};
 use super::progress::ListingProgress;
+use tilefs_storage::{Listed, ListedKind, ListedObject};
 
 /// One page of a listing.
 pub struct ListedPage {
