@@ -55,3 +55,7 @@ pub use tilefs_reader::{
     CoordinateRange, DenseReader, LongKey, Metadata, MetadataItem, Number, RowBatch, RowBatches, RowCount, RowReader,
     Values,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -33,3 +33,7 @@ pub mod percent;
 pub mod search;
 pub mod statistics;
 pub mod xml;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -35,3 +35,7 @@ mod window;
 pub use any::AnyStorage;
 pub use object_storage::ObjectStorage;
 pub use settings::{CloudOptions, Settings};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

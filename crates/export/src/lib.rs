@@ -33,3 +33,7 @@ pub mod tiff;
 pub mod zarr;
 
 pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadatum, Unrepresentable};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

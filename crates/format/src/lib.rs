@@ -32,3 +32,7 @@ pub mod tile;
 pub mod time_text;
 pub mod time_unit;
 pub mod version;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -75,3 +75,7 @@ pub use tree::Tree;
 
 /// The address of a missing structure.
 const UNDEFINED: u64 = u64::MAX;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -51,3 +51,7 @@ pub use group::{OpenedGroup, PlacedMember};
 pub use open::{IndexOptions, OpenedObject, ReaderOptions, local_path, open};
 pub use tilefs_base::error::{Error, Result};
 pub use typed::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

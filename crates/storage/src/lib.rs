@@ -251,3 +251,7 @@ pub fn no_folder(folder: &StoreKey) -> Error {
 pub fn past_end(length: u64, range: &ReadRange<'_>) -> Error {
     Error::damaged(format!("the file ends at {length}, {} bytes wanted", range.into.len())).at(range.offset)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -283,3 +283,7 @@ mod tests {
         assert_eq!(Probe::new(5).threads(), 5);
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -30,3 +30,7 @@ pub use objects::directory::Directory;
 pub use open::{Stored, is_object, open, open_array, open_stored, open_stored_in, root};
 pub use options::{DomainOptions, Extent, IndexOptions, Links, TreeOptions};
 pub use tilefs_select as select;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

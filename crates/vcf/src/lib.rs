@@ -64,3 +64,7 @@ fn emptied<T, U>(mut list: Vec<T>) -> Vec<U> {
     // The standard library collects items of the same size in place.
     list.into_iter().filter_map(|_| None).collect()
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
