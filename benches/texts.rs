@@ -4,7 +4,8 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use support::handmade::{Stored, UINT8, attribute, schema};
-use tilefs_tree::{self as tree, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::Node;
 
 fn main() {
     divan::main();

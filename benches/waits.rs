@@ -11,7 +11,7 @@ use std::thread;
 
 use divan::Bencher;
 use support::toy;
-use tilefs::fuse::{FuseMount, MountOptions};
+use tilefs_vfs::fuse::{FuseMount, MountOptions};
 
 fn main() {
     divan::main();

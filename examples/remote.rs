@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilefs::read_ahead::{ReadAhead, Window};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::Node;
+use tilefs_vfs::read_ahead::{ReadAhead, Window};
 
 /// The bytes of one read.
 const BLOCK: usize = 1 << 20;

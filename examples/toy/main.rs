@@ -1,5 +1,5 @@
 //! Mounts a custom tree, in the foreground or (`--background`) in the background: the library needs only a
-//! [`tilefs_tree::Folder`]. The tests also use this program to exercise the life cycle of a mount.
+//! [`tilefs_vfs::Folder`]. The tests also use this program to exercise the life cycle of a mount.
 
 use std::error::Error;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use support::toy;
-use tilefs::fuse::background::{self, Side};
-use tilefs::fuse::{Access, FuseMount, MountOptions, Signals, serve};
+use tilefs_vfs::fuse::background::{self, Side};
+use tilefs_vfs::fuse::{Access, FuseMount, MountOptions, Signals, serve};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

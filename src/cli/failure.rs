@@ -2,8 +2,8 @@
 
 use std::io;
 
-use tilefs::fuse::MountError;
 use tilefs_base::error::Error;
+use tilefs_vfs::fuse::MountError;
 
 use super::printable;
 

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use tilefs_storage::is_object_uri;
-use tilefs_tree::node::quoting::{path_word, shell_word};
 use tilefs_tree::{TreeOptions, is_object};
+use tilefs_vfs::node::quoting::{path_word, shell_word};
 
 /// Words that others use for the commands here.
 const OTHER_WORDS: [(&str, &[&str]); 5] = [

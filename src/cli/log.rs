@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use log::{Level, LevelFilter};
+use tilefs_tree::select::time::extended;
+use tilefs_vfs::reports::ASKED_FOR;
 
 use super::{log_file, printable};
-use tilefs::reports::ASKED_FOR;
-use tilefs_tree::select::time::extended;
 
 /// The socket of the system's log (syslog or journald).
 const SYSTEM_LOG: &str = "/dev/log";

@@ -36,11 +36,11 @@ use commands::{cat, completions, info, ls, man, mount, umount, verify};
 #[cfg(feature = "serve")]
 use commands::{open, serve};
 use failure::Failure;
-use tilefs::fuse::background;
-use tilefs::reports::reason_of_panic;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 use tilefs_threads::address_space;
+use tilefs_vfs::fuse::background;
+use tilefs_vfs::reports::reason_of_panic;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use tilefs_base::content::Forward;
+use tilefs_vfs::read_ahead::{ReadAhead, Reader};
 
 use super::closed_output;
 use super::failure::Failure;
-use tilefs::read_ahead::{ReadAhead, Reader};
 
 /// Size of the first block: a reader who needs only a header should not wait for more.
 const FIRST_BLOCK: u64 = 4 << 10;

@@ -8,6 +8,8 @@ use hyper::header::{
     LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
 use hyper::{HeaderMap, Method, StatusCode};
+use tilefs_vfs::node::recent::{Found, is_fixed};
+use tilefs_vfs::{File, Node};
 
 use super::coding::{Coding, may_be_compressed};
 use super::connection::body::Pieces;
@@ -25,8 +27,6 @@ use super::http::validators::{self, Precondition};
 use super::message::{Answer, Question};
 use super::served_file::ServedFile;
 use super::site::{Site, Snapshot};
-use tilefs_tree::node::recent::{Found, is_fixed};
-use tilefs_tree::{File, Node};
 
 /// Only files of more bytes are prefetched as a whole.
 const LARGE: u64 = 1 << 20;

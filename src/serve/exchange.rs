@@ -13,6 +13,7 @@ use hyper::header::{
     RETRY_AFTER, SET_COOKIE, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use tilefs_vfs::reports::is_report;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -25,7 +26,6 @@ use super::http::path::TreePath;
 use super::http::proxy::Root;
 use super::message::{Answer, Question};
 use super::site::Site;
-use crate::reports::is_report;
 
 /// The supported methods.
 const METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";

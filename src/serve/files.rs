@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use hyper::body::Bytes;
 use tilefs_base::error::Result;
+use tilefs_vfs::read_ahead::Reader;
 
 use super::connection::body::Pieces;
 use super::connection::buffers::{LARGE, SMALL};
 use super::http::refusal::Refusal;
 use super::served_file::ServedFile;
 use super::site::Site;
-use crate::read_ahead::Reader;
 
 /// Size of the first piece: a reader that needs only a header should not wait for more.
 const FIRST_PIECE: u64 = SMALL as u64;

@@ -5,9 +5,9 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use tilefs_threads as threads;
+use tilefs_vfs::refresh::{RefreshOutcome, Triggered};
 
 use super::site::Site;
-use crate::refresh::{RefreshOutcome, Triggered};
 
 /// Starts the thread, which refreshes on demand and, if an interval is given, after each interval. It ends with the
 /// site.

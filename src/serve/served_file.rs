@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilefs_base::content::Content;
-
-use crate::read_ahead::{ReadAhead, Reader};
+use tilefs_vfs::read_ahead::{ReadAhead, Reader};
 
 /// An open file. It keeps the prefetching state of a reader between requests, because programs read a file with many
 /// requests for a range each, mostly in sequence.

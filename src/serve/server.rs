@@ -10,7 +10,10 @@ use rustix::net::listen;
 use rustix::process::{Resource, getrlimit};
 use tilefs_base::statistics;
 use tilefs_threads as threads;
-use tilefs_tree::ServedTree;
+use tilefs_vfs::ServedTree;
+use tilefs_vfs::read_ahead::{ReadAhead, Window};
+use tilefs_vfs::refresh::{RefreshTrigger, channel};
+use tilefs_vfs::reports::ASKED_FOR;
 use tokio::sync::watch;
 
 use super::connection::connections::Connections;
@@ -19,9 +22,6 @@ use super::http::access::{AccessRules, WithoutToken};
 use super::listener::Listener;
 use super::refresh;
 use super::site::Site;
-use crate::read_ahead::{ReadAhead, Window};
-use crate::refresh::{RefreshTrigger, channel};
-use crate::reports::ASKED_FOR;
 
 /// Maximum number of open connections. Each may hold two pieces of a reply; see [`super::connection::buffers`] for their memory.
 const MAX_CONNECTIONS: u64 = 512;

@@ -8,8 +8,11 @@ use std::time::SystemTime;
 use tilefs_base::error::{Error, Result};
 use tilefs_base::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
-use tilefs_tree::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
-use tilefs_tree::{Changed, File, Folder, Node, ServedTree};
+use tilefs_vfs::node::recent::{Found, Lookup, RecentFiles, RecentNodes, is_fixed};
+use tilefs_vfs::read_ahead::ReadAhead;
+use tilefs_vfs::refresh::RefreshTrigger;
+use tilefs_vfs::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
+use tilefs_vfs::{Changed, File, Folder, Node, ServedTree};
 
 use super::connection::buffers::Buffers;
 use super::connection::connections::Connections;
@@ -18,9 +21,6 @@ use super::http::host_paths::HostPaths;
 use super::http::refusal::{NodeFailure, Refusal};
 use super::http::validators;
 use super::served_file::ServedFile;
-use crate::read_ahead::ReadAhead;
-use crate::refresh::RefreshTrigger;
-use crate::reports::{ErrorLog, OwnFolder, RootWithOwn, reason_of_panic};
 
 /// A tree and everything that its requests share.
 pub struct Site {

@@ -95,7 +95,7 @@ fn after_its_time_it_is_an_error_that_says_all_and_the_next_read_tries_anew() {
     let error = read(&*root, "temp.f32").unwrap_err();
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     assert!(
-        matches!(error, Error::Io { .. }) && error.is_transient() && tilefs::fuse::errno(&error) == libc::EIO,
+        matches!(error, Error::Io { .. }) && error.is_transient() && tilefs_vfs::fuse::errno(&error) == libc::EIO,
         "{error}"
     );
     let line = error.to_string();
@@ -186,14 +186,14 @@ fn an_object_that_was_replaced_or_taken_away_is_an_error() {
     server.put(&format!("changing/demo/{first}"), &bytes);
     let error = read(&*replaced, "temp.f32").unwrap_err();
     assert!(error.to_string().contains("changed since the mount") && error.to_string().contains(first), "{error}");
-    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
+    assert_eq!(tilefs_vfs::fuse::errno(&error), libc::EIO);
     // With its old content, the object is again the listed one.
     server.put(&format!("changing/demo/{first}"), &fs::read(local.join(first)).unwrap());
     read(&*replaced, "temp.f32").unwrap();
     server.delete(&format!("changing/demo/{second}"));
     let error = read(&*gone, "temp.f32").unwrap_err();
     assert!(error.to_string().contains("changed since the mount") && error.to_string().contains(second), "{error}");
-    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
+    assert_eq!(tilefs_vfs::fuse::errno(&error), libc::EIO);
 }
 
 /// Keys come from a file of settings, a profile, a command or a single sign-on, and are not shown anywhere.

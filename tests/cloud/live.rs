@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use tilefs_tree::{self as tree, MountedTree, ServedTree, TreeOptions};
+use tilefs_tree::{self as tree, MountedTree, TreeOptions};
+use tilefs_vfs::ServedTree;
 
 use super::servers::S3;
 use super::{fixtures, options, read};

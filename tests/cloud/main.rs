@@ -29,7 +29,8 @@ use tilefs_base::error::Result;
 use tilefs_cloud::{CloudOptions, Settings};
 use tilefs_fixtures::fixtures;
 use tilefs_storage::ObjectStores;
-use tilefs_tree::{self as tree, Folder, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::Folder;
 
 /// Returns options for anonymous requests to an endpoint.
 fn cloud_options(endpoint: &str) -> CloudOptions {

@@ -19,7 +19,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::Result;
-use tilefs_tree::{self as tree, File, Folder, Node, ShownViews, TreeOptions};
+use tilefs_tree::{self as tree, ShownViews, TreeOptions};
+use tilefs_vfs::{File, Folder, Node};
 
 use crate::digests::digest;
 use crate::neutral::Neutral;

@@ -8,8 +8,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs_tree::node::names::OF_ARRAYS;
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
+use tilefs_tree::names::OF_ARRAYS;
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 use crate::mounted::Mounted;
 use crate::tools::has;

@@ -27,7 +27,7 @@ type Piece = Result<Vec<u8>, (i32, String)>;
 
 /// Reads a file piece by piece; returns a single error if it cannot be opened.
 fn pieces(array: &Path, path: &str) -> Vec<Piece> {
-    let told = |error: Error| (tilefs::fuse::errno(&error), error.to_string());
+    let told = |error: Error| (tilefs_vfs::fuse::errno(&error), error.to_string());
     let content = match file(&opened(array), path).open() {
         Ok(content) => content,
         Err(error) => return vec![Err(told(error))],

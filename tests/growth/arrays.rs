@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use support::handmade::{Attribute, CHAR, NAME, Stored, UINT8, attribute, plane, schema, str32, write_tile};
 use support::paths::{bytes, names};
-use tilefs_tree::{File, Folder, Node, TreeOptions, open};
+use tilefs_tree::{TreeOptions, open};
+use tilefs_vfs::{File, Folder, Node};
 
 use super::steps::grow_with_the_input;
 

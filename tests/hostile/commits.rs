@@ -8,7 +8,8 @@ use support::parallel;
 use support::stored::{Copy, file_below};
 use tilefs_base::error::{Error, Result};
 use tilefs_reader::array::verify::{Progress, verify};
-use tilefs_tree::{self as tree, EntryKind, Folder, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{EntryKind, Folder};
 
 /// Returns all raw files of an array, including coordinates.
 fn values(array: &Path) -> Result<Vec<(String, Vec<u8>)>> {

@@ -13,7 +13,8 @@ use support::manifest::{Object, load};
 use support::parallel;
 use tempfile::TempDir;
 use tilefs_base::error::{Error, Result};
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 /// Bytes per read: few, so that the surroundings of a damaged place are read separately.
 const PIECE: usize = 128;
@@ -369,7 +370,7 @@ fn apply(damage: Damage, original: &Path, copy: &Path) {
 /// Returns a raw file of the tree.
 struct Shown {
     name: String,
-    file: std::sync::Arc<dyn tilefs_tree::File>,
+    file: std::sync::Arc<dyn tilefs_vfs::File>,
 }
 
 impl Shown {

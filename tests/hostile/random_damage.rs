@@ -15,8 +15,9 @@ use tilefs_base::output::Output;
 use tilefs_reader::array::verify::{Finding, Progress, verify};
 use tilefs_reader::array::{ArrayFolder, Context, OpenedArray, TimeWindow};
 use tilefs_storage::{MemoryStorage, StoreKey};
+use tilefs_tree::TreeOptions;
 use tilefs_tree::array::array_folder;
-use tilefs_tree::{Folder, Node, TreeOptions};
+use tilefs_vfs::{Folder, Node};
 
 use crate::mutator::{self, Random};
 use crate::untouched;

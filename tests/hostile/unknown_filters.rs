@@ -5,7 +5,8 @@ use std::fs;
 use support::shown::{file, subfolder};
 use support::stored::{Copy, alter, make_filter_unknown};
 use tilefs_base::error::Result;
-use tilefs_tree::{self as tree, EntryKind, Folder, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{EntryKind, Folder};
 
 /// Returns the raw files of an array and of its dimensions, by name.
 fn files(copy: &Copy) -> Vec<(String, Result<Vec<u8>>)> {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use support::paths::{node, whole};
 use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{Error, OpenedArray, OpenedObject, Values};
-use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{Folder, Node};
 
 fn fixture(name: &str) -> PathBuf {
     tilefs_fixtures::fixtures().join(name)

@@ -10,7 +10,8 @@ use support::paths::{content, files, found, whole};
 use tilefs_base::error::{Error, Result};
 use tilefs_storage::simulated::{FaultKind, StorageOperation, StorageRequest};
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, Folder, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::Folder;
 
 /// An array of the fixtures in an object store.
 struct Remote {
@@ -321,7 +322,10 @@ fn each_failure_is_of_its_kind() {
             _ => matches!(error, Error::Io { transient, .. } if transient == (failing != FaultKind::Permanent)),
         };
         assert!(is_right, "{failing:?}: {error}");
-        assert!(tilefs::fuse::errno(&error) == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");
+        assert!(
+            tilefs_vfs::fuse::errno(&error) == libc::EIO || failing == FaultKind::Permanent,
+            "{failing:?}: {error}"
+        );
         let text = error.to_string();
         assert!(text.contains("s3://bucket/array") && text.contains("a0.tdb"), "{text}");
         // Reads of other files succeed.

@@ -10,7 +10,8 @@ use std::sync::{Arc, Once};
 
 use tilefs_base::statistics::Value;
 use tilefs_threads as threads;
-use tilefs_tree::{self as tree, Folder, IndexOptions, Node, ServedTree, TreeOptions};
+use tilefs_tree::{self as tree, IndexOptions, TreeOptions};
+use tilefs_vfs::{Folder, Node, ServedTree};
 
 /// The key of the encrypted fixtures.
 const KEYS: [(&str, &str); 2] =
@@ -99,7 +100,7 @@ fn mount(path: &Path, options: &TreeOptions) -> Seen {
     Seen { files, statistics }
 }
 
-fn bytes_of(file: &dyn tree::File) -> Result<Vec<u8>, String> {
+fn bytes_of(file: &dyn tilefs_vfs::File) -> Result<Vec<u8>, String> {
     let read = || {
         let content = file.open()?;
         let mut bytes = vec![0; content.len() as usize];

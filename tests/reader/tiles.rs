@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use support::shown::{file, offsets_within};
 use tilefs_base::error::Result;
-use tilefs_tree::{self as tree, Folder, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::Folder;
 
 /// The fill value of INT32.
 const FILL: i32 = i32::MIN;

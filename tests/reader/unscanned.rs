@@ -11,7 +11,8 @@ use support::paths::{node, text};
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::statistics::Value;
 use tilefs_storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
-use tilefs_tree::{self as tree, EntryKind, File, Folder, Node, ServedTree, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{EntryKind, File, Folder, Node, ServedTree};
 
 /// A generated array, the number of reads of its cells, and the number of bytes read from the files of each field.
 struct Generated {

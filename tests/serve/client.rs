@@ -10,10 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilefs::read_ahead::Window;
-use tilefs::serve::{HttpServer, ServeOptions, WithoutToken};
-
 use support::toy::{self, Counters};
+use tilefs::serve::{HttpServer, ServeOptions, WithoutToken};
+use tilefs_vfs::read_ahead::Window;
 
 /// No reply takes longer than this, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);

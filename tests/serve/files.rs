@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 use crate::client::{Program, Reply, ask, demo, get, serve_toy};
 use support::toy;

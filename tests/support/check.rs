@@ -9,7 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tilefs_base::error::Result;
-use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{Folder, Node};
 
 use super::columns::{
     Column, Number, canonical_dense, canonical_sparse, compare_rows, digest, hex, number_of, size_of,

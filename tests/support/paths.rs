@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
-use tilefs_tree::{File, Folder, Node};
+use tilefs_vfs::{File, Folder, Node};
 
 /// Returns what a path leads to; `None` if nothing.
 pub fn node(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tilefs_base::error::{Error, Locate, Result};
-use tilefs_tree::{EntryKind, Folder, Node};
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 use super::columns::{Column, size_of};
 use super::manifest::Schema;

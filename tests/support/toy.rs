@@ -9,7 +9,7 @@ use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_base::output::Output;
 use tilefs_threads::cancellation;
-use tilefs_tree::{Entry, EntryKind, File, Folder, Node};
+use tilefs_vfs::{Entry, EntryKind, File, Folder, Node};
 
 /// The modification time of everything in the tree, in milliseconds since the Unix epoch.
 pub const MODIFIED_MS: u64 = 1_706_696_100_500;

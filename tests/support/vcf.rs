@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs_tree::{Folder, TreeOptions, open};
+use tilefs_tree::{TreeOptions, open};
+use tilefs_vfs::Folder;
 
 use super::paths::file;
 use super::skip::{Need, skipped};

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use support::paths::{bytes, file, files, names, text};
 use support::stored::{copy_folder, generic_tile};
-use tilefs_tree::{Folder, ShownViews, TreeOptions, open};
+use tilefs_tree::{ShownViews, TreeOptions, open};
+use tilefs_vfs::Folder;
 
 /// The time as of which everything is shown, 2100-01-01: texts say it.
 const AS_OF: u64 = 4_102_444_800_000;

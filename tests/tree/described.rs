@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use support::paths::{bytes, node};
-use tilefs_tree::{Folder, Node, ShownViews, TreeOptions, is_object};
+use tilefs_tree::{ShownViews, TreeOptions, is_object};
+use tilefs_vfs::{Folder, Node};
 
 /// The folders that hold nothing but files of views.
 const OF_VIEWS: [&str; 7] = ["dims", "npy", "text", "F", "tiff", "fits", "nifti"];

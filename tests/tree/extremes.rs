@@ -9,8 +9,9 @@ use support::paths::{folder, node};
 use support::shown::read_all;
 use support::skip::python_with;
 use tilefs_base::content::Content;
-use tilefs_tree::node::NODE;
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::node::NODE;
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
     let path = tilefs_fixtures::fixtures().join(name);

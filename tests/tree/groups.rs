@@ -10,7 +10,8 @@ use support::corpora::corpus;
 use support::paths::{bytes, folder, node, text};
 use tilefs_base::error::Error;
 use tilefs_format::name::TimestampedName;
-use tilefs_tree::{EntryKind, Folder, Node, Stored, TreeOptions, group, open, open_stored};
+use tilefs_tree::{Stored, TreeOptions, group, open, open_stored};
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 /// One array or group of a manifest.
 struct Object {
@@ -185,7 +186,7 @@ fn check_enumerations(root: &Arc<dyn Folder>, schema: &Value) -> Result<usize, S
         return Err(format!("{:?}, expected {} enumerations", names(&folder(root, "enums")), expected.len()));
     }
     for (name, one) in expected {
-        let text = bytes(root, &format!("enums/{}.txt", tilefs_tree::node::names::escape(name)));
+        let text = bytes(root, &format!("enums/{}.txt", tilefs_tree::names::escape(name)));
         let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
         let datatype = one["type"].as_str().unwrap();
         let values = one["values_hex"].as_array().unwrap();
@@ -335,7 +336,7 @@ fn expected_members(object: &Object, read: &Value) -> Vec<(String, String)> {
 
 fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Result<usize, String> {
     let expected = expected_members(object, read);
-    let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs_tree::node::names::escape(name)).collect();
+    let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs_tree::names::escape(name)).collect();
     wanted.extend(["README.txt", ".group"].map(str::to_owned));
     let mut listed = names(root);
     // Domains add these views to groups of their formats.
@@ -348,7 +349,7 @@ fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Resul
     let table = String::from_utf8(bytes(root, ".group/members.tsv")).unwrap();
     let lines: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split('\t').collect()).collect();
     for (name, path) in &expected {
-        let name = tilefs_tree::node::names::escape(name);
+        let name = tilefs_tree::names::escape(name);
         let Some(line) = lines.iter().find(|line| line[0] == name) else { return Err(format!("{name}: {table}")) };
         let place = object.path.join(path).canonicalize().unwrap();
         if !line[4].starts_with("ok") || Path::new(line[3]).canonicalize().unwrap() != place {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use tilefs_base::content::Content;
 use tilefs_base::statistics::Value;
-use tilefs_tree::{self as tree, IndexOptions, Node, TreeOptions};
+use tilefs_tree::{self as tree, IndexOptions, TreeOptions};
+use tilefs_vfs::Node;
 
 /// The number of lines of the array `big_tile`, of lines of each of its chunks, and of bytes of a chunk. Each value is the
 /// number of its line.
@@ -35,7 +36,7 @@ impl Mounted {
         let array = tilefs_fixtures::fixtures().join("arrays/dense/big_tile");
         let stored = tree::open_stored(&array, &options).unwrap();
         let tree = tree::MountedTree::new(stored, &options).unwrap();
-        let mut node = Node::Folder(tree::ServedTree::root(&tree));
+        let mut node = Node::Folder(tilefs_vfs::ServedTree::root(&tree));
         for name in ["tiff", "row.tif"] {
             let Node::Folder(folder) = node else { panic!("no folder with {name}") };
             node = folder.lookup(name).unwrap().unwrap();
@@ -47,7 +48,7 @@ impl Mounted {
 
     /// Returns how many bytes have been decoded.
     fn decoded(&self) -> u64 {
-        let statistics = tree::ServedTree::statistics(&self.tree);
+        let statistics = tilefs_vfs::ServedTree::statistics(&self.tree);
         let found = statistics.iter().find(|one| one.name == "decoded_bytes").map(|one| one.value);
         let Some(Value::Total(bytes)) = found else { panic!("nothing counts what is decoded") };
         bytes

@@ -16,9 +16,9 @@ use support::skip::python_with;
 use tilefs_base::error::Error;
 use tilefs_base::statistics::Value;
 use tilefs_tree::{
-    self as tree, DomainOptions, Extent, Folder, IndexOptions, MountedTree, Node, ServedTree, ShownViews, TreeOptions,
-    VariantReference,
+    self as tree, DomainOptions, Extent, IndexOptions, MountedTree, ShownViews, TreeOptions, VariantReference,
 };
+use tilefs_vfs::{Folder, Node, ServedTree};
 
 /// Names that no folder lists: other orders, selections, and regions of variants.
 const UNLISTED: [&str; 9] = [

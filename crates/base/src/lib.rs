@@ -9,6 +9,7 @@
 //! * [`inputs`], [`entry_key`]: what a result depends on that is saved for later
 //! * [`lru_cache`], [`memory`], [`search`]: recently used values, allocation that may fail, search that may fail
 //! * [`statistics`]: counters with their names, values and texts
+//! * [`calendar`], [`timestamp`]: dates, and points in time as texts
 //! * [`misspelt`]: which name was probably meant
 
 #![deny(missing_docs)]
@@ -17,6 +18,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
+pub mod calendar;
 pub mod characters;
 pub mod content;
 pub mod entry_key;
@@ -32,6 +34,7 @@ pub mod output;
 pub mod percent;
 pub mod search;
 pub mod statistics;
+pub mod timestamp;
 pub mod xml;
 
 #[cfg(doctest)]

@@ -8,7 +8,6 @@ use futures_util::future::join_all;
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
-
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_storage::{
     Coalescing, Listed, ListedObject, Provider, ReadRange, Storage, StoreKey, coalesce, is_object_uri, past_end, split,

@@ -1,5 +1,5 @@
 //! Parsers for the TileDB storage format, one file per on-disk structure, and decoders for its filters ([`filter`]).
-//! Bytes in, structs out, no I/O. Stored values are shown by [`text`] and [`time_text`] with its [`calendar`].
+//! Bytes in, structs out, no I/O. Stored values are shown by [`text`] and [`time_text`].
 //!
 //! Integers are little-endian and packed. Every parser checks each length, count and offset before it uses it or
 //! allocates by it; its errors name the field and the offset.
@@ -10,7 +10,6 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
-pub mod calendar;
 pub mod commit;
 pub mod condition;
 pub mod cursor;

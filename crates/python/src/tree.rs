@@ -12,8 +12,9 @@ use tilefs_base::content::Content;
 use tilefs_base::error::{Error, Result};
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation;
-use tilefs_tree::node::recent::{Lookup, RecentFiles, RecentNodes};
-use tilefs_tree::{EntryKind, MountedTree, Node, ServedTree as _};
+use tilefs_tree::MountedTree;
+use tilefs_vfs::node::recent::{Lookup, RecentFiles, RecentNodes};
+use tilefs_vfs::{EntryKind, Node, ServedTree as _};
 
 use crate::call::Cancellation;
 use crate::context::ProcessContext;
@@ -89,7 +90,7 @@ impl PythonTree {
         self.with(py, None, path, |node, _| {
             let Node::Folder(folder) = node else { return Ok(None) };
             folder.list()?;
-            Ok(folder.group().map(|group| group.to_string()))
+            Ok(folder.place().map(|place| String::from_utf8_lossy(&place).into_owned()))
         })
     }
 

@@ -3,7 +3,7 @@
 //! TileDB has one calendar, the Gregorian one for all years. Models of the climate also run in years of 365, 366 or 360
 //! days, and records of observations use the Julian calendar before 1582.
 
-use tilefs_format::calendar;
+use tilefs_base::calendar;
 
 /// A calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

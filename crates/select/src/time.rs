@@ -3,16 +3,13 @@
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::timestamp::iso;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::time_text::print;
 
 use crate::moment;
 
 /// Integers below this (1973-03-03 in milliseconds) are probably a date or seconds rather than milliseconds.
 const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;
-
-/// The first millisecond of the year 10000.
-const YEAR_10000: i64 = 253_402_300_800_000;
 
 /// The numbers of digits that are a year (`2024`) and a date (`20240131`).
 const DIGITS_OF_DATES: [usize; 2] = [4, 8];
@@ -127,13 +124,6 @@ pub fn future_commits(times: &[u64]) -> Option<String> {
         }
     };
     Some(format!("{what} not shown, because that is in the future; --at {0} and .history/{0} show it", basic(last)))
-}
-
-fn iso(milliseconds: u64) -> Option<String> {
-    let milliseconds = i64::try_from(milliseconds).ok().filter(|&value| value < YEAR_10000)?;
-    let mut text = String::new();
-    print(Datatype::DateTimeMs, milliseconds, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
-    Some(text + "Z")
 }
 
 #[cfg(test)]

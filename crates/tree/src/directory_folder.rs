@@ -8,17 +8,17 @@ use tilefs_base::lru_cache::LruCache;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::StoreKey;
 use tilefs_threads::single_flight::SingleFlight;
+use tilefs_vfs::node::ExtendedAttributes;
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::quoting::{heading, in_line, list_of_folders};
+use tilefs_vfs::node::{Entry, Folder, Node};
 
 use crate::array::array_folder;
 use crate::fields::xattrs;
 use crate::group::GroupFolder;
-use crate::node::ExtendedAttributes;
-use crate::node::lazy::LazyFile;
-use crate::node::quoting::{heading, in_line, list_of_folders};
-use crate::node::{Entry, Folder, Node};
 use crate::objects::directory::{Directory, Inside, NamedFolders};
 use crate::objects::open_folder;
-use crate::objects::opened_later::{OpenedLater, source_of};
+use crate::objects::opened_later::{Later, OpenedLater, source_of};
 use crate::options::TreeOptions;
 
 const README: &str = "README.txt";
@@ -32,7 +32,7 @@ pub struct DirectoryFolder {
     options: Arc<TreeOptions>,
     /// The folders at the time of the first listing.
     folders: SingleFlight<Arc<NamedFolders>>,
-    kept: LruCache<String, Arc<InsideFolder>>,
+    kept: LruCache<String, Arc<Later<InsideFolder>>>,
 }
 
 impl DirectoryFolder {
@@ -76,7 +76,8 @@ impl Folder for DirectoryFolder {
         let Some(path) = folders.path(name) else { return Ok(None) };
         let folder = self.kept.get_or_make(name.to_owned(), || {
             let (directory, options) = (self.directory.clone(), self.options.clone());
-            Ok(Arc::new(InsideFolder { path: path.clone(), directory, options, opened: SingleFlight::new() }))
+            let opened = SingleFlight::new();
+            Ok(Arc::new(Later(InsideFolder { path: path.clone(), directory, options, opened })))
         })?;
         Ok(Some(Node::Folder(folder)))
     }

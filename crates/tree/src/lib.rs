@@ -14,21 +14,22 @@ pub mod domains;
 pub mod fields;
 pub mod group;
 pub mod mounted;
-pub mod node;
+pub mod names;
 pub mod objects;
 pub mod open;
 pub mod options;
+pub mod shown;
+mod sizing;
 pub mod texts;
 pub mod views;
 pub mod wording;
 
 pub use domains::{VariantLists, VariantReference};
 pub use mounted::MountedTree;
-pub use node::shown::ShownViews;
-pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, ServedTree};
 pub use objects::directory::Directory;
 pub use open::{Stored, is_object, open, open_array, open_stored, open_stored_in, root};
 pub use options::{DomainOptions, Extent, IndexOptions, Links, TreeOptions};
+pub use shown::ShownViews;
 pub use tilefs_select as select;
 
 #[cfg(doctest)]

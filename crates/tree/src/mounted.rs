@@ -10,9 +10,9 @@ use tilefs_reader::array::Context;
 use tilefs_reader::group::changes::{Changes, changes};
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation::Turn;
+use tilefs_vfs::node::{Changed, Folder, Refreshed, ServedTree};
 
 use crate::group::OpenedFolder;
-use crate::node::{Changed, Folder, Refreshed, ServedTree};
 use crate::objects::opened_later::source_of;
 use crate::open::{Stored, open_in, opened_folder};
 use crate::options::TreeOptions;

@@ -12,12 +12,12 @@ use tilefs_reader::array::{Context, OpenedArray, TimeWindow, kind_of_entries, ob
 use tilefs_reader::group::OpenedGroup;
 use tilefs_reader::group::changes::note;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
+use tilefs_vfs::node::Folder;
+use tilefs_vfs::node::suggest::nearest;
 
 use crate::array::array_folder;
 use crate::directory_folder::DirectoryFolder;
 use crate::group::{GroupFolder, OpenedFolder};
-use crate::node::Folder;
-use crate::node::suggest::nearest;
 use crate::objects::directory::{Directory, holds_objects};
 use crate::objects::open_listed;
 use crate::options::TreeOptions;

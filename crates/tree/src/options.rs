@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::cells::dense::Extent;
-use crate::node::shown::ShownViews;
+use crate::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_storage::Links;
 

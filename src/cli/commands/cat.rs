@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tilefs_threads as threads;
-use tilefs_tree::Node;
+use tilefs_vfs::Node;
+use tilefs_vfs::read_ahead::ReadAhead;
 
 use crate::cli::failure::{Failure, complain};
 use crate::cli::options::{NamedSlices, Opening};
 use crate::cli::{array, output};
-use tilefs::read_ahead::ReadAhead;
 
 /// A longer file in an object store is prefetched as a whole from the start.
 const LARGE: u64 = 1 << 20;

@@ -6,7 +6,8 @@ use clap::Args;
 use tilefs_threads as threads;
 use tilefs_tree::group::outline::{outline, outline_of_directory};
 use tilefs_tree::objects::directory::directory_json;
-use tilefs_tree::{self as tree, Node, Stored};
+use tilefs_tree::{self as tree, Stored};
+use tilefs_vfs::Node;
 
 use crate::cli::failure::Failure;
 use crate::cli::options::{NamedSlices, Opening};

@@ -1,5 +1,6 @@
 //! `tilefs ls`: lists the names in the tree, without mounting it.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -8,11 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::group::Visits;
 use tilefs_threads as threads;
+use tilefs_tree as tree;
 use tilefs_tree::objects::walk::joined;
 use tilefs_tree::wording::size::{dense_text, sparse_text};
-use tilefs_tree::{self as tree, Folder, Node};
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 use crate::cli::failure::{Failure, complain};
 use crate::cli::options::TreeArguments;
@@ -57,7 +58,7 @@ struct TreeListing<'a> {
     /// Whether the output is a terminal.
     is_for_people: bool,
     /// The groups that were listed.
-    visits: Visits,
+    visited: HashSet<Arc<[u8]>>,
     has_errors: bool,
 }
 
@@ -67,8 +68,8 @@ impl Ls {
         let options = self.tree.options()?;
         threads::start_team(options.reading.threads);
         let root = array::open(&self.array, &options)?;
-        let (is_for_people, visits) = (io::stdout().is_terminal(), Visits::new());
-        let mut listing = TreeListing { command: self, is_for_people, visits, has_errors: false };
+        let (is_for_people, visited) = (io::stdout().is_terminal(), HashSet::new());
+        let mut listing = TreeListing { command: self, is_for_people, visited, has_errors: false };
         let shown = match array::find(&root, &self.path)? {
             Node::Folder(folder) => listing.folder(&folder, self.path.trim_matches('/')),
             file @ Node::File(_) => {
@@ -95,7 +96,7 @@ impl TreeListing<'_> {
         };
         if self.command.recursive {
             // A group may have many names, and groups in it, too.
-            if folder.group().is_some_and(|group| !self.visits.is_first_canonical(group)) {
+            if folder.place().is_some_and(|place| !self.visited.insert(place)) {
                 complain(&format!("{path}: not listed again, the same group is above under another name"));
                 return Ok(());
             }
@@ -106,7 +107,7 @@ impl TreeListing<'_> {
             if entry.name.starts_with('.') && !self.command.all {
                 continue;
             }
-            let is_folder = entry.kind == tree::EntryKind::Folder;
+            let is_folder = entry.kind == EntryKind::Folder;
             let node = if self.command.long || (self.command.recursive && is_folder) {
                 match folder.lookup(&entry.name) {
                     Ok(Some(node)) => Some(node),

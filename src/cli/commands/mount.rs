@@ -10,14 +10,14 @@ use std::time::Duration;
 use clap::Args;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
-use tilefs_tree::node::quoting::shell_word;
 use tilefs_tree::{self as tree, Links};
+use tilefs_vfs::fuse::background::{self, Side};
+use tilefs_vfs::fuse::{self, Access, MountOptions, Ownership, Signals};
+use tilefs_vfs::node::quoting::shell_word;
 
 use crate::cli::failure::{Failure, NOT_AN_ARRAY, NOT_MOUNTED};
 use crate::cli::options::{TreeArguments, cache_folder, parse_interval};
 use crate::cli::{array, hints, log, service};
-use tilefs::fuse::background::{self, Side};
-use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
 
 const EXAMPLES: &str = "\
 `tilefs ARRAY MNT` and `tilefs ARRAY --mount MNT` are short for `tilefs mount ARRAY MNT`.

@@ -8,12 +8,12 @@ use clap::Args;
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 use tilefs_tree::Links;
+use tilefs_vfs::fuse::Signals;
+use tilefs_vfs::read_ahead::Window;
 
 use crate::cli::failure::Failure;
 use crate::cli::options::{TreeArguments, parse_interval};
 use crate::cli::{array, output, service};
-use tilefs::fuse::Signals;
-use tilefs::read_ahead::Window;
 use tilefs::serve::{HttpServer, ServeOptions, WithoutToken, is_loopback};
 
 const EXAMPLES: &str = "\

@@ -4,9 +4,9 @@ use std::env;
 use std::path::{self, PathBuf};
 
 use clap::Args;
+use tilefs_vfs::fuse::{self, Detach};
 
 use crate::cli::failure::{Failure, NOT_UNMOUNTED, complain};
-use tilefs::fuse::{self, Detach};
 
 /// Unmount; returns when the mount is gone
 #[derive(Debug, Args)]

@@ -2,8 +2,7 @@
 
 use hyper::Method;
 use tilefs_base::statistics::{Counter, Statistic, Value};
-
-use crate::reports::ErrorCounts;
+use tilefs_vfs::reports::ErrorCounts;
 
 /// The methods that are counted by name.
 const METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "PROPFIND"];

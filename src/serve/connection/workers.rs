@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tilefs_threads::{self as threads, cancellation::Token};
+use tilefs_vfs::reports::reason_of_panic;
 use tokio::sync::oneshot;
-
-use crate::reports::reason_of_panic;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use hyper::HeaderMap;
 use hyper::body::Bytes;
+use tilefs_vfs::node::recent::Found;
+use tilefs_vfs::{EntryKind, Node};
 
 use super::listing::{ENOUGH, ListedMember, Members};
 use super::properties::{AFTER, Asked, Resource};
@@ -14,8 +16,6 @@ use crate::serve::http::proxy::Root;
 use crate::serve::http::refusal::{NodeFailure, Refusal};
 use crate::serve::http::validators;
 use crate::serve::site::{Site, Snapshot, modified};
-use tilefs_tree::node::recent::Found;
-use tilefs_tree::{EntryKind, Node};
 
 /// The depth of a PROPFIND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

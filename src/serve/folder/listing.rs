@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use hyper::body::Bytes;
 use tilefs_base::markup::escape_for_page;
-use tilefs_tree::node::recent::Found;
-use tilefs_tree::{EntryKind, File, Folder, Node};
+use tilefs_vfs::node::recent::Found;
+use tilefs_vfs::{EntryKind, File, Folder, Node};
 
 use crate::serve::connection::body::Pieces;
 use crate::serve::http::path::{append, encode_name};

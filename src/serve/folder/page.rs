@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hyper::header::HOST;
 use tilefs_base::markup::escape_for_page;
-use tilefs_tree::node::quoting::shell_word;
 use tilefs_tree::views::web_commands;
-use tilefs_tree::{EntryKind, Folder, Node};
+use tilefs_vfs::node::quoting::shell_word;
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 use super::application;
 use crate::serve::http::path::{TreePath, decode, encode_name};

@@ -94,7 +94,7 @@ pub mod read {
     pub mod permits;
 }
 
-#[path = "../../../src/fuse"]
+#[path = "../../../crates/vfs/src/fuse"]
 pub mod fuse {
     pub mod reply_buffers;
     pub mod requests;
@@ -109,7 +109,7 @@ pub mod reports {
     }
 }
 
-#[path = "../../../src/read_ahead"]
+#[path = "../../../crates/vfs/src/read_ahead"]
 pub mod read_ahead {
     pub mod queue;
 

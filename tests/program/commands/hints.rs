@@ -227,5 +227,5 @@ fn the_variable_of_the_log_takes_a_level() {
         String::from_utf8(output.stderr).expect("text").contains("slice nothing of this kind:")
     };
     assert!(logged("debug") && logged("tilefs_tree=debug"));
-    assert!(!logged("") && !logged("tilefs::fuse=debug"));
+    assert!(!logged("") && !logged("tilefs_vfs::fuse=debug"));
 }

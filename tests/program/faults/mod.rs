@@ -19,7 +19,8 @@ use support::stored::stored;
 use tilefs_base::error::Result;
 use tilefs_storage::simulated::FaultKind;
 use tilefs_storage::{MemoryStorage, SimulatedStorage, StoreKey};
-use tilefs_tree::{self as tree, Folder, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::Folder;
 
 /// The time within which reads must succeed again after a fault, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);

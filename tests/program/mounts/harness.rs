@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-use tilefs::fuse::{FuseMount, MountOptions};
-
 use support::toy::{self, Counters};
+use tempfile::TempDir;
+use tilefs_vfs::fuse::{FuseMount, MountOptions};
 
 pub use support::skip::{Need, can_mount, is_root, skipped};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tilefs::fuse::{self, Detach, FuseMount, MountOptions};
+use tilefs_vfs::fuse::{self, Detach, FuseMount, MountOptions};
 
 use super::harness::{
     Need, Place, Server, Toy, Watchdog, can_mount, demo, eventually, is_mounted, is_root, mount_lines,

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
-use tilefs::fuse::MountOptions;
+use tilefs_vfs::fuse::MountOptions;
 
 use super::calls;
 use super::harness::{Daemon, Need, Place, Toy, Watchdog, can_mount, eventually, is_root, mount_lines, skipped};

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use tilefs::fuse::MountOptions;
+use tilefs_vfs::fuse::MountOptions;
 
 use super::calls;
 use super::harness::{Toy, Watchdog, can_mount, eventually};

@@ -10,7 +10,7 @@ use support::corpora::peers;
 use support::paths::{file, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
-use tilefs_tree::Folder;
+use tilefs_vfs::Folder;
 
 /// The datasets of the fixtures, and the names of their samples in paths.
 const DATASETS: [(&str, &[&str]); 4] = [
@@ -195,7 +195,7 @@ fn damage_is_an_error_of_the_sample_that_it_is_in() {
     let root = opened(&path);
     for ending in [".bcf", ".bcf.csi"] {
         let error = file(&root, &format!("vcf/B 2{ending}")).open().map(|_| ()).unwrap_err();
-        assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
+        assert_eq!(tilefs_vfs::fuse::errno(&error), libc::EIO);
         let told = error.to_string();
         assert!(told.contains("v4/data") && told.contains("__3_3_") && told.contains("a6_var.tdb"), "{told}");
     }

@@ -11,7 +11,8 @@ use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_base::statistics::Value;
-use tilefs_tree::{MountedTree, Node, ServedTree, TreeOptions, open_stored};
+use tilefs_tree::{MountedTree, TreeOptions, open_stored};
+use tilefs_vfs::{Node, ServedTree};
 
 /// The datasets of the fixtures.
 const DATASETS: [&str; 4] = ["v2", "v3", "v4", "extracted"];
@@ -132,7 +133,7 @@ fn damage_is_an_error_of_the_sample_that_it_is_in() {
     fs::write(&info, bytes).unwrap();
     let root = opened(&dataset);
     let error = file(&root, "vcf/B 2.vcf").open().map(|_| ()).unwrap_err();
-    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
+    assert_eq!(tilefs_vfs::fuse::errno(&error), libc::EIO);
     let told = error.to_string();
     assert!(told.contains("v4/data") && told.contains("__3_3_") && told.contains("a6_var.tdb"), "{told}");
     let mut forward = file(&root, "vcf/B 2.vcf").forward().unwrap().unwrap();

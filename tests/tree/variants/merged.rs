@@ -9,7 +9,8 @@ use std::sync::Arc;
 use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
-use tilefs_tree::{DomainOptions, Folder, TreeOptions, VariantLists, open};
+use tilefs_tree::{DomainOptions, TreeOptions, VariantLists, open};
+use tilefs_vfs::Folder;
 
 /// Number of random cohorts for each layout; `TILEFS_COHORTS` is another.
 const COHORTS: u64 = 12;
@@ -238,7 +239,7 @@ fn a_cell_where_its_record_has_none_is_an_error_that_names_its_fragment() {
     let root = opened(&folder.path().join("dataset"));
     let error = file(&root, "vcf/merged/all.vcf").open().map(|_| ()).unwrap_err();
     let told = error.to_string();
-    assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
+    assert_eq!(tilefs_vfs::fuse::errno(&error), libc::EIO);
     for part in ["a cell at", "dataset/data", "fragment __", "file cell ", "field start_pos"] {
         assert!(told.contains(part), "{told}");
     }

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use tilefs_vfs::Folder;
+
 use super::merged::{cohorts, dataset, samples};
 use support::paths::node;
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
-use tilefs_tree::Folder;
 
 /// A site: contig, position, name, reference, alternative allele; and the number of the alternative and of all alleles
 /// of complete genotypes.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tilefs_base::statistics::Value;
-use tilefs_tree::{self as tree, IndexOptions, ServedTree, TreeOptions};
+use tilefs_tree::{self as tree, IndexOptions, TreeOptions};
+use tilefs_vfs::ServedTree;
 
 /// Files of the dataset `v4`, and whether each is an index.
 const FILES: [(&str, bool); 10] = [

@@ -10,7 +10,8 @@ use support::paths::{file, names, node};
 use support::skip::python_with;
 use support::vcf::{bytes, has, opened, printed, text};
 use tilefs_base::error::Error;
-use tilefs_tree::{DomainOptions, Folder, TreeOptions, VariantReference, open};
+use tilefs_tree::{DomainOptions, TreeOptions, VariantReference, open};
+use tilefs_vfs::Folder;
 
 /// A dataset with its reference genome, and the file that bcftools makes of it.
 struct Expanded {
@@ -220,7 +221,7 @@ fn a_reference_that_lacks_a_base_is_an_error_with_its_place() {
         for error in errors(&root, "vcf/sites/B 2.vcf") {
             let told = error.to_string();
             assert!(told.contains(reason) && told.contains("ref.fa") && told.contains("v4/data"), "{told}");
-            assert_eq!(tilefs::fuse::errno(&error), libc::EIO);
+            assert_eq!(tilefs_vfs::fuse::errno(&error), libc::EIO);
         }
         // Other files need no reference, and a region without blocks no base.
         assert!(!bytes(&root, "vcf/B 2.vcf").is_empty());
@@ -232,7 +233,7 @@ fn a_reference_that_lacks_a_base_is_an_error_with_its_place() {
 fn sites_need_the_reference_and_are_not_listed() {
     let none = opened(&fixture());
     assert!(node(&none, "vcf/sites").is_none() && node(&none, "vcf/samples=B 2/sites").is_none());
-    let Some(tilefs_tree::Node::Folder(vcf)) = none.lookup("vcf").unwrap() else { panic!("no folder vcf") };
+    let Some(tilefs_vfs::Node::Folder(vcf)) = none.lookup("vcf").unwrap() else { panic!("no folder vcf") };
     assert!(vcf.why_absent("sites").unwrap().contains("--reference"));
     let folder = tempfile::tempdir().unwrap();
     let reference = folder.path().join("ref.fa");

@@ -10,7 +10,7 @@ use support::corpora::peers;
 use support::paths::{file, names};
 use support::skip::{Need, python_with, skipped};
 use support::vcf::{bytes, has, opened, printed, text};
-use tilefs_tree::Folder;
+use tilefs_vfs::Folder;
 
 /// The datasets of the fixtures, and their layouts.
 const DATASETS: [(&str, &str); 4] = [("v2", "2"), ("v3", "3"), ("v4", "4"), ("extracted", "4")];
@@ -131,7 +131,7 @@ fn malformed_values_are_errors_that_name_their_cell() {
                 content.read_at(0, &mut all)
             });
             let error = read.unwrap_err();
-            assert_eq!(tilefs::fuse::errno(&error), libc::EIO, "{name} {view}");
+            assert_eq!(tilefs_vfs::fuse::errno(&error), libc::EIO, "{name} {view}");
             let told = error.to_string();
             let place = format!("{attribute} of cell 1");
             assert!(told.contains(&place) && told.contains("fragment __1_1_"), "{name} {view}: {told}");

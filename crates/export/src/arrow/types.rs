@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tilefs_base::calendar;
 use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::memory;
-use tilefs_format::calendar;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text::is_utf8;
 use tilefs_format::time_unit::TimeUnit;

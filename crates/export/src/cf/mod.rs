@@ -6,8 +6,8 @@ pub(crate) mod plan;
 
 use std::sync::Arc;
 
+use tilefs_base::calendar;
 use tilefs_base::content::Content;
-use tilefs_format::calendar;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::time_unit::TimeUnit;
 

@@ -528,8 +528,8 @@ proptest! {
         let expected: Vec<u8> = bytes.chunks(size).flat_map(|c| {
             let value = || i64::from_le_bytes(c.try_into().unwrap());
             match datatype {
-                Datatype::DateTimeYear => tilefs_format::calendar::days_of_years(value()).unwrap().to_be_bytes().to_vec(),
-                Datatype::DateTimeMonth => tilefs_format::calendar::days_of_months(value()).unwrap().to_be_bytes().to_vec(),
+                Datatype::DateTimeYear => tilefs_base::calendar::days_of_years(value()).unwrap().to_be_bytes().to_vec(),
+                Datatype::DateTimeMonth => tilefs_base::calendar::days_of_months(value()).unwrap().to_be_bytes().to_vec(),
                 Datatype::DateTimeWeek => (value() * 7).to_be_bytes().to_vec(),
                 _ => c.iter().rev().copied().collect(),
             }

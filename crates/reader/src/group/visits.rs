@@ -25,11 +25,6 @@ impl Visits {
 
     /// Notes an array, a group or another folder; returns whether it is seen for the first time.
     pub fn is_first(&mut self, context: &Context, folder: &StoreKey) -> bool {
-        self.is_first_canonical(context.storage.canonical(folder))
-    }
-
-    /// As [`Visits::is_first`], for a path that is canonical.
-    pub fn is_first_canonical(&mut self, folder: StoreKey) -> bool {
-        self.seen.insert(folder)
+        self.seen.insert(context.storage.canonical(folder))
     }
 }

@@ -8,6 +8,8 @@ use tilefs_export::{Labels, Metadatum};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{OpenedArray, undecodable_fields};
 use tilefs_select::time;
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
 
 use crate::cells::MAX_PART_ROWS;
 use crate::cells::axis_summary::AxisSummary;
@@ -17,8 +19,6 @@ use crate::fields::FieldFolder;
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::rasters::image_part;
-use crate::node::Node;
-use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::texts::{
     CellsSummary, Description, FragmentLine, FragmentsTsv, readme, schema_json, schema_text, views_txt,
 };

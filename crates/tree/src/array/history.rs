@@ -15,8 +15,7 @@ use tilefs_base::lru_cache::LruCache;
 use tilefs_reader::array::TimeWindow;
 use tilefs_select::time;
 use tilefs_threads::cancellation;
-
-use crate::node::{Entry, Folder, Node};
+use tilefs_vfs::node::{Entry, Folder, Node};
 
 /// Its name in the folders of arrays and groups.
 pub const HISTORY: &str = ".history";
@@ -115,9 +114,9 @@ impl Folder for History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::lazy::FixedFolder;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, UNIX_EPOCH};
+    use tilefs_vfs::node::lazy::FixedFolder;
 
     /// Trees whose modification time is the end of their window, minus its start.
     fn history(opened: Arc<AtomicUsize>) -> History {

@@ -29,10 +29,7 @@ use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::fields::{FieldFolder, FieldNames};
-use crate::node::Node;
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::listing::Listing;
-use crate::node::names::FileNames;
+use crate::names::FileNames;
 use crate::objects::open_folder;
 use crate::objects::walk::{Visited, walk_group};
 use crate::options::TreeOptions;
@@ -41,6 +38,9 @@ use crate::views::builder::FolderBuilder;
 use crate::views::described::LABELS;
 use crate::views::labels;
 use crate::wording::size::{dense_text, rows_text, sparse_text};
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::listing::Listing;
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 const BY_ROW: &str = "by-row";

@@ -8,12 +8,12 @@ use std::time::SystemTime;
 
 use tilefs_base::error::Result;
 use tilefs_threads::single_flight::SingleFlight;
+use tilefs_vfs::node::lazy::FixedFolder;
+use tilefs_vfs::node::{Entry, ExtendedAttributes, Folder, Node};
 
 use crate::array::explain::{Explanations, NonEmptyPart};
 use crate::cells::dense::{CoveredBox, DenseArray, DenseSubarray, Extent};
 use crate::fields::{FieldFolder, xattrs};
-use crate::node::lazy::FixedFolder;
-use crate::node::{Entry, ExtendedAttributes, Folder, Node};
 
 /// Its name, beside `slice/`.
 pub const NONEMPTY: &str = "nonempty";

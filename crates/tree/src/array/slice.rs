@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tilefs_base::error::Result;
 use tilefs_select::{Addressing, SelectionError};
+use tilefs_vfs::node::lazy::FixedFolder;
+use tilefs_vfs::node::named::NamedFolder;
+use tilefs_vfs::node::{Entry, Node};
 
 use crate::array::explain::FieldFolderKind;
 use crate::fields::FieldFolder;
-use crate::node::lazy::FixedFolder;
-use crate::node::named::NamedFolder;
-use crate::node::{Entry, Node};
 
 /// Makes the folder of the files of a slice.
 type MakeFiles = fn(&FieldFolder, FieldFolderKind) -> Result<FixedFolder>;

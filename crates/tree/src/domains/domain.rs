@@ -9,10 +9,10 @@ use tilefs_export::zarr::ZarrVersion;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
+use tilefs_vfs::node::{Folder, Node};
 
 use crate::domains::group_view::{DescribedViews, GroupView};
 use crate::fields::array_form::ArrayForm;
-use crate::node::{Folder, Node};
 use crate::options::TreeOptions;
 use crate::views::builder::FolderBuilder;
 

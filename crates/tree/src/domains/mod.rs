@@ -19,7 +19,7 @@ use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
 
 use crate::fields::array_form::ArrayForm;
-use crate::node::shown::{ArrayOfDomain, ShownViews};
+use crate::shown::{ArrayOfDomain, ShownViews};
 use crate::views::builder::FolderBuilder;
 
 pub use domain::{Domain, GroupDomain, GroupFiles, GroupUses, PlainZarr, ShownGroup};
@@ -106,8 +106,8 @@ mod tests {
 
     use super::group_view::{PLAIN_ZARR, line_of};
     use super::*;
-    use crate::node::lazy::{FixedFolder, LazyFile};
-    use crate::node::{Folder, Node};
+    use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+    use tilefs_vfs::node::{Folder, Node};
 
     const COUNT: &str = "count.txt";
 

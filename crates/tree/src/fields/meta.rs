@@ -28,11 +28,11 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::text;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::array::MetadataItem as Stored;
+use tilefs_vfs::node::ExtendedAttributes;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 
 use crate::fields::lines::Lines;
-use crate::node::ExtendedAttributes;
-use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
-use crate::node::names::FileNames;
+use crate::names::FileNames;
 use crate::wording::value::{number_json, with_large_integers_as_text};
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Reads nothing until either of them is read.
@@ -218,8 +218,8 @@ mod tests {
     use tilefs_format::metadata::MetadataValue;
 
     use super::*;
-    use crate::node::{Folder, Node};
     use proptest::prelude::*;
+    use tilefs_vfs::node::{Folder, Node};
 
     fn value(datatype: Datatype, bytes: &[u8]) -> MetadataValue {
         MetadataValue { datatype, count: (bytes.len() / datatype.size()) as u32, bytes: bytes.to_vec() }

@@ -27,11 +27,11 @@ use tilefs_reader::group::OpenedGroup;
 use tilefs_select::time::extended;
 use tilefs_select::{coordinate_text, range_text};
 use tilefs_storage::StoreKey;
+use tilefs_vfs::node::ExtendedAttributes;
 
 use crate::cells::FieldId;
 use crate::cells::axis_summary::AxisSummary;
 use crate::fields::FieldFolder;
-use crate::node::ExtendedAttributes;
 use crate::wording::filters::pipeline_text;
 
 /// Returns the attributes of the file of a variable-length field's offsets: one more than there are cells.

@@ -10,8 +10,8 @@ use tilefs_reader::group::OpenedGroup;
 use tilefs_threads::cancellation;
 
 use crate::domains::GroupDomain;
-use crate::node::shown::{GroupAround, ShownViews};
 use crate::objects::members::NamedMembers;
+use crate::shown::{GroupAround, ShownViews};
 
 /// A result that is not final is kept for this time, so that a listing of many files determines it once.
 const KEPT: Duration = Duration::from_secs(1);
@@ -104,8 +104,8 @@ mod tests {
     use tilefs_storage::MemoryStorage;
 
     use super::*;
-    use crate::node::Node;
     use tilefs_base::error::Result;
+    use tilefs_vfs::node::Node;
 
     /// A group that lists a view once it can be read.
     #[derive(Default)]

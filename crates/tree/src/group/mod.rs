@@ -21,6 +21,9 @@ use tilefs_reader::group::changes::note;
 use tilefs_storage::StoreKey;
 use tilefs_threads::cancellation;
 use tilefs_threads::single_flight::SingleFlight;
+use tilefs_vfs::node::ExtendedAttributes;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::{Entry, Folder, Node};
 
 use crate::array::explain::{OWN, VIEWS};
 use crate::array::history::{HISTORY, History};
@@ -30,12 +33,9 @@ use crate::fields::meta;
 use crate::fields::xattrs;
 use crate::group::listed_views::{ListedViews, listed_views};
 use crate::group::texts::{NEITHER, group_json, members_tsv, readme, views};
-use crate::node::ExtendedAttributes;
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::objects::open_member;
-use crate::objects::opened_later::{OpenedLater, source_of};
+use crate::objects::opened_later::{Later, OpenedLater, source_of};
 use crate::options::TreeOptions;
 use crate::views::zarr::{ZARR, ZARR_VIEW, ZARR2, ZarrOfMembers};
 
@@ -55,7 +55,7 @@ pub struct GroupFolder {
     modified: SystemTime,
     /// The names of the members when last examined.
     members: Mutex<Option<Arc<NamedMembers>>>,
-    kept: LruCache<String, Arc<MemberFolder>>,
+    kept: LruCache<String, Arc<Later<MemberFolder>>>,
     /// `zarr2/` and `zarr/`, once used.
     zarr: [SingleFlight<Arc<dyn Folder>>; 2],
     /// The additions of domains.
@@ -103,8 +103,8 @@ impl GroupFolder {
         (folder.listed, folder.below) = (self.listed.clone(), self.below.clone());
         // Copied, because members of the group are looked up while groups among them are listed.
         for (name, member) in self.kept.all() {
-            if let Some(member) = member.refreshed(&folder.group, changed, window)? {
-                folder.kept.put(name, Arc::new(member));
+            if let Some(member) = member.0.refreshed(&folder.group, changed, window)? {
+                folder.kept.put(name, Arc::new(Later(member)));
             }
         }
         Ok(folder)
@@ -113,9 +113,9 @@ impl GroupFolder {
     /// Returns the open arrays, also of groups below, that have a form which others in their group determine: a change of
     /// any array may change what they show.
     pub fn depending_on_others(&self) -> Vec<StoreKey> {
-        let of_member = |member: Arc<MemberFolder>| match member.opened.get() {
+        let of_member = |member: Arc<Later<MemberFolder>>| match member.0.opened.get() {
             Some(OpenedFolder::Group(folder)) => folder.depending_on_others(),
-            Some(OpenedFolder::OfGroup(_)) => vec![member.path.clone()],
+            Some(OpenedFolder::OfGroup(_)) => vec![member.0.path.clone()],
             Some(OpenedFolder::Other(_)) | None => Vec::new(),
         };
         self.kept.all().into_iter().flat_map(|(_, member)| of_member(member)).collect()
@@ -144,16 +144,16 @@ impl GroupFolder {
         let members = self.members()?;
         let Some(path) = members.path(name) else { return Ok(None) };
         // A changed path makes a new folder.
-        if let Some(folder) = self.kept.get(name).filter(|folder| folder.path == *path) {
+        if let Some(folder) = self.kept.get(name).filter(|folder| folder.0.path == *path) {
             return Ok(Some(Node::Folder(folder)));
         }
-        let folder = Arc::new(MemberFolder {
+        let folder = Arc::new(Later(MemberFolder {
             path: path.clone(),
             group: self.group.clone(),
             options: self.below.clone(),
             group_modified: self.modified,
             opened: OnceLock::new(),
-        });
+        }));
         self.kept.put(name.to_owned(), folder.clone());
         Ok(Some(Node::Folder(folder)))
     }
@@ -272,8 +272,8 @@ impl Folder for GroupFolder {
         xattrs::of_group(&self.group, self.last_commit)
     }
 
-    fn group(&self) -> Option<StoreKey> {
-        Some(self.group.context().storage.canonical(self.group.path()))
+    fn place(&self) -> Option<Arc<[u8]>> {
+        Some(self.group.context().storage.canonical(self.group.path()).as_bytes().into())
     }
 
     fn source(&self) -> Option<u64> {

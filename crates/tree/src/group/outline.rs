@@ -11,11 +11,11 @@ use tilefs_base::error::Result;
 use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::Metadata;
 use tilefs_reader::group::OpenedGroup;
+use tilefs_vfs::node::quoting::in_line;
 
 use crate::array::size_text;
 use crate::fields::meta;
 use crate::group::texts::NEITHER;
-use crate::node::quoting::in_line;
 use crate::objects::directory::Directory;
 use crate::objects::open_folder;
 use crate::objects::walk::{ArrayPlace, Unreadable, Visited, WalkPlace, walk_directory, walk_group};

@@ -8,13 +8,13 @@ use tilefs_format::folder::ObjectKind;
 use tilefs_reader::array::{Metadata, object_kind};
 use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember};
 use tilefs_select::time::{extended, future_commits};
+use tilefs_vfs::node::quoting::{heading, in_line, list_of_folders};
 
 use crate::domains::group_view::{ABOUT_GROUP, DescribedViews, line_of};
 use crate::domains::{GroupDomain, GroupFiles, GroupUses};
 use crate::fields::meta;
 use crate::group::listed_views::listed_views;
-use crate::node::names::escape;
-use crate::node::quoting::{heading, in_line, list_of_folders};
+use crate::names::escape;
 use crate::objects::members::NamedMembers;
 use crate::texts::view_line;
 use crate::wording::value::with_large_integers_as_text;

@@ -14,7 +14,7 @@ use tilefs_reader::array::{Context, TimeWindow, kind_of_entries, object_kind};
 use tilefs_reader::group::OpenedGroup;
 use tilefs_storage::{Listed, Storage, StoreKey, is_object_uri};
 
-use crate::node::names::{FileNames, OF_DIRECTORIES};
+use crate::names::{FileNames, OF_DIRECTORIES};
 
 /// Maximum depth of nested folders; deeper nesting counts as an endless loop.
 const MAX_DEPTH: usize = 100;

@@ -8,7 +8,7 @@ use tilefs_reader::OpenedObject;
 use tilefs_reader::group::{OpenedGroup, PlacedMember};
 use tilefs_storage::StoreKey;
 
-use crate::node::names::{FileNames, OF_GROUPS};
+use crate::names::{FileNames, OF_GROUPS};
 use crate::objects::open_member;
 
 /// The members of a group and their names in the tree.

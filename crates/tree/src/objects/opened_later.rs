@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use tilefs_base::error::Result;
 use tilefs_storage::StoreKey;
+use tilefs_vfs::node::{Entry, ExtendedAttributes, Folder, Node};
 
 use crate::fields::xattrs;
-use crate::node::{Entry, ExtendedAttributes, Folder, Node};
 
 /// The folder of a stored object, which is opened when something in it is needed.
 pub trait OpenedLater: Send + Sync {
@@ -27,30 +27,33 @@ pub trait OpenedLater: Send + Sync {
     fn modified_before(&self) -> SystemTime;
 }
 
-impl<T: OpenedLater> Folder for T {
+/// A folder that is opened when something in it is needed.
+pub struct Later<T>(pub T);
+
+impl<T: OpenedLater> Folder for Later<T> {
     fn inner(&self) -> Option<&dyn Folder> {
-        self.opened()
+        self.0.opened()
     }
 
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        self.open()?.lookup(name)
+        self.0.open()?.lookup(name)
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        self.open()?.list()
+        self.0.open()?.list()
     }
 
     fn modified(&self) -> SystemTime {
-        self.opened().map_or_else(|| self.modified_before(), Folder::modified)
+        self.0.opened().map_or_else(|| self.0.modified_before(), Folder::modified)
     }
 
     /// Contains only the path until the object is opened: `ls -l` requests these attributes, and should open none.
     fn extended_attributes(&self) -> ExtendedAttributes {
-        self.opened().map_or_else(|| xattrs::of_unopened(self.path()), Folder::extended_attributes)
+        self.0.opened().map_or_else(|| xattrs::of_unopened(self.0.path()), Folder::extended_attributes)
     }
 
     fn source(&self) -> Option<u64> {
-        Some(source_of(self.path()))
+        Some(source_of(self.0.path()))
     }
 }
 

@@ -12,7 +12,7 @@ use tilefs_reader::array::{Context, TimeWindow, object_kind};
 use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember, Visits};
 use tilefs_storage::StoreKey;
 
-use crate::node::names::escape;
+use crate::names::escape;
 use crate::objects::directory::{Directory, Inside};
 use crate::objects::members::NamedMembers;
 

@@ -2,9 +2,9 @@
 
 use tilefs_format::scalar::Scalar;
 use tilefs_select::{coordinate_text, range_text};
+use tilefs_vfs::node::quoting::{literal, shell_word};
 
 use super::description::{CellsSummary, Description};
-use crate::node::quoting::{literal, shell_word};
 use crate::views::VIEWS;
 use crate::views::commands::{Command, FileFinder, is_number, od};
 use crate::views::raw::RAW;

@@ -6,8 +6,7 @@ use tilefs_format::scalar::Range;
 use tilefs_format::schema::ArraySchema;
 use tilefs_select::range_text;
 use tilefs_select::time;
-
-use crate::node::quoting::in_line;
+use tilefs_vfs::node::quoting::in_line;
 
 /// The properties of one fragment.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,12 +5,12 @@ use tilefs_format::scalar::Range;
 use tilefs_format::schema::{Attribute, CellValNum};
 use tilefs_select::range_text;
 use tilefs_select::time;
+use tilefs_vfs::node::quoting::{heading, in_line};
 
 use super::commands::{IN_NONEMPTY, commands};
 use super::description::{CellsSummary, Description};
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
-use crate::node::quoting::{heading, in_line};
 use crate::views::VIEWS;
 use crate::views::commands::called;
 use crate::views::facts::ViewFacts;
@@ -297,10 +297,10 @@ mod tests {
 
     use super::*;
     use crate::fields::rasters::ImagePart;
-    use crate::node::listing::Listing;
     use crate::texts::testing;
     use crate::views::files::Files;
     use crate::views::{arrow, described, grid, matrix_market, parquet};
+    use tilefs_vfs::node::listing::Listing;
 
     #[test]
     fn a_dense_array_is_described_in_full() {

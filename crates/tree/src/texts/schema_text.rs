@@ -6,12 +6,12 @@ use tilefs_format::schema::{Attribute, CellValNum, Dimension};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_select::time;
 use tilefs_select::{coordinate_text, range_text};
+use tilefs_vfs::node::quoting::{in_line, quoted};
 
 use super::description::{CellsSummary, Description};
 use super::json::layout_name;
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
-use crate::node::quoting::{in_line, quoted};
 use crate::wording::filters::pipeline_text;
 use crate::wording::value::{datatype_text, values_text};
 

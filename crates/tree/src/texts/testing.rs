@@ -8,11 +8,11 @@ use tilefs_format::pipeline::{Filter, Pipeline};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{ArraySchema, CellValNum, fixture};
 use tilefs_reader::array::TimeWindow;
+use tilefs_vfs::node::listing::Listing;
 
 use super::description::*;
 use crate::cells::axis_summary::AxisSummary;
 use crate::cells::dense::CoveredBox;
-use crate::node::listing::Listing;
 use crate::views::facts::ViewFacts;
 use crate::views::files::{FileFacts, Files};
 use crate::views::{datasets, grid, headers, lines, npy, raw, text_tables};

@@ -1,7 +1,8 @@
 //! `.tilefs/views.txt`: every form in which an array can be read, listed or not, with the programs that read it.
 
+use tilefs_vfs::node::quoting::in_line;
+
 use super::description::Description;
-use crate::node::quoting::in_line;
 use crate::views::files::FileFacts;
 use crate::views::folders_of_parts;
 

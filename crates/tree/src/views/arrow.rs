@@ -7,11 +7,11 @@ use tilefs_base::error::{Error, Result};
 use tilefs_export::Column;
 use tilefs_export::arrow::{self, arrow};
 use tilefs_export::column::computed::Notation;
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::quoting::{literal, shell_word};
 
 use crate::fields::table_notes::notes;
 use crate::fields::{FieldFolder, xattrs};
-use crate::node::lazy::LazyFile;
-use crate::node::quoting::{literal, shell_word};
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;

@@ -11,13 +11,13 @@ use std::time::SystemTime;
 use tilefs_base::error::Result;
 use tilefs_export::Field;
 use tilefs_export::column::extension::of_datatype;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::listing::Listing;
+use tilefs_vfs::node::{Entry, EntryKind, File as _, Folder, Node};
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::listing::Listing;
-use crate::node::shown::ShownViews;
-use crate::node::{Entry, EntryKind, File as _, Folder, Node};
+use crate::shown::ShownViews;
 use crate::views::facts::ViewFacts;
 use crate::views::files::{FileFacts, Files};
 use crate::views::parts::PartsFolder;

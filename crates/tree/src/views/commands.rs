@@ -2,8 +2,8 @@
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::schema::{ArraySchema, Attribute};
+use tilefs_vfs::node::quoting::in_line;
 
-use crate::node::quoting::in_line;
 use crate::views::facts::ViewFacts;
 use crate::views::files::{FileFacts, Files};
 

@@ -3,10 +3,10 @@
 use tilefs_export::column::Unrepresentable;
 use tilefs_export::hdf5::{Form, hdf5};
 use tilefs_export::netcdf::netcdf;
+use tilefs_vfs::node::quoting::path_word;
 
 use crate::fields::FieldFolder;
 use crate::fields::columns::{Texts, columns_of_all};
-use crate::node::quoting::path_word;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};

@@ -1,6 +1,7 @@
 //! The files that are added with what describes an array: texts, labels of enumerations, a stored file.
 
-use crate::node::quoting::path_word;
+use tilefs_vfs::node::quoting::path_word;
+
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, ViewFacts};
 use crate::views::view::{CommandTask, View};

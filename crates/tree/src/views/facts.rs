@@ -3,8 +3,9 @@
 
 use std::{fmt, ptr};
 
-use crate::node::listing::Listing;
-use crate::node::shown::ShownViews;
+use tilefs_vfs::node::listing::Listing;
+
+use crate::shown::ShownViews;
 
 /// The media type of bytes that no browser shows or runs.
 pub const BYTES: &str = "application/octet-stream";

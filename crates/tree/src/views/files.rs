@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::node::listing::Listing;
+use tilefs_vfs::node::listing::Listing;
+
 use crate::views::facts::ViewFacts;
 
 /// One file, or several of the same name in as many slices.

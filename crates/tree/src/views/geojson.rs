@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::sizing::Sizing;
 use tilefs_base::error::Result;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::{Unrepresentable, text};
@@ -13,7 +14,6 @@ use tilefs_format::datatype::Datatype;
 
 use crate::fields::FieldFolder;
 use crate::fields::table_notes::features;
-use crate::node::listing::Sizing;
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::json_lines::file_of_lines;
 use crate::views::tables::{columns, no_tables};

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use crate::sizing::Sizing;
 use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_export::text;
 use tilefs_format::datatype::Kind;
 use tilefs_format::schema::Attribute;
+use tilefs_vfs::node::quoting::path_word;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::columns::labelled_column_of;
-use crate::node::listing::Sizing;
-use crate::node::quoting::path_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number};
 use crate::views::facts::{Shown, TEXT, ViewFacts};

@@ -6,12 +6,12 @@ use tilefs_export::Column;
 use tilefs_export::column::FormatResult;
 use tilefs_export::raster::Scene;
 use tilefs_export::raster::{envi, sidecar};
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::quoting::path_word;
 
 use crate::cells::{FieldId, column};
 use crate::fields::FieldFolder;
 use crate::fields::rasters::{Rasters, with_whole_pixels};
-use crate::node::lazy::LazyFile;
-use crate::node::quoting::path_word;
 use crate::views::builder::FilesOfField;
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::facts::{ReadmeTask, Shown, TEXT, ViewFacts};

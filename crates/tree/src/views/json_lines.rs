@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
+use crate::sizing::Sizing;
 use tilefs_base::error::Result;
 use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text;
 use tilefs_format::scalar::Scalar;
+use tilefs_vfs::node::lazy::LazyFile;
 
 use crate::cells::FieldId;
 use crate::fields::{FieldFolder, xattrs};
-use crate::node::lazy::LazyFile;
-use crate::node::listing::Sizing;
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
 use crate::views::tables::{columns_with_fields, forward_by_rows, measured, no_tables, note_missing_columns};

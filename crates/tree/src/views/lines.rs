@@ -1,9 +1,9 @@
 //! `NAME.txt`: a text of variable length, one value per line, beside its raw files.
 
 use tilefs_export::text;
+use tilefs_vfs::node::quoting::path_word;
 
 use crate::fields::columns::column_of;
-use crate::node::quoting::path_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::facts::{Shown, TEXT, ViewFacts};

@@ -1,13 +1,13 @@
 //! `text/NAME.mtx`: an attribute of a sparse matrix in the coordinate form of Matrix Market.
 
+use crate::sizing::Sizing;
 use tilefs_export::text::matrix_market;
+use tilefs_vfs::node::quoting::path_word;
 
 use crate::cells::FieldId;
 use crate::cells::matrix::matrix_domain;
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
-use crate::node::listing::Sizing;
-use crate::node::quoting::path_word;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};

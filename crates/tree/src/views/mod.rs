@@ -32,8 +32,9 @@ pub mod zarr;
 
 pub use view::View;
 
+use tilefs_vfs::node::listing::Listing;
+
 use crate::fields::FieldFolder;
-use crate::node::listing::Listing;
 use crate::views::builder::{DeclareFiles, FolderBuilder, WhichFields};
 use crate::views::facts::{BYTES, Shown};
 use crate::views::parts::PartsFolder;
@@ -223,7 +224,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::node::names::OF_ARRAYS;
+    use crate::names::OF_ARRAYS;
 
     #[test]
     fn each_view_has_a_name_and_a_place_of_its_own() {

@@ -8,12 +8,12 @@ use tilefs_export::column::computed::Notation;
 use tilefs_export::column::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, ParquetFile, PartsMetadata, StructColumn, parquet_file};
 use tilefs_format::datatype::Datatype;
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::quoting::{literal, shell_word};
 
 use crate::cells::{FieldId, MAX_PART_ROWS};
 use crate::fields::table_notes::notes_in_parquet;
 use crate::fields::{FieldFolder, xattrs};
-use crate::node::lazy::LazyFile;
-use crate::node::quoting::{literal, shell_word};
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};

@@ -7,15 +7,16 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::sizing::Sizing;
 use tilefs_base::content::Forward;
 use tilefs_base::error::Result;
 use tilefs_threads::single_flight::SingleFlight;
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::listing::Listing;
+use tilefs_vfs::node::{Entry, Folder, NODE, Node};
 
 use crate::cells::{MAX_PART_ROWS, Subarray};
 use crate::fields::FieldFolder;
-use crate::node::lazy::LazyFile;
-use crate::node::listing::{Listing, Sizing};
-use crate::node::{Entry, Folder, NODE, Node};
 
 /// The name of the folder.
 pub const PARTS: &str = "parts";

@@ -1,14 +1,14 @@
 //! The raw files of attributes and dimensions: values, coordinates, offsets and validity.
 
+use crate::sizing::Sizing;
 use tilefs_format::datatype::Kind;
 use tilefs_format::schema::{Attribute, CellValNum};
+use tilefs_vfs::node::ExtendedAttributes;
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::quoting::{literal, path_word, shell_word};
 
 use crate::cells::FieldId;
 use crate::fields::{FieldFolder, xattrs};
-use crate::node::ExtendedAttributes;
-use crate::node::lazy::LazyFile;
-use crate::node::listing::Sizing;
-use crate::node::quoting::{literal, path_word, shell_word};
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number, od};
 use crate::views::facts::ViewFacts;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::sizing::Sizing;
 use tilefs_base::content::Forward;
 use tilefs_base::error::Result;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{self, Style};
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::quoting::path_word;
 
 use crate::fields::{FieldFolder, xattrs};
-use crate::node::lazy::LazyFile;
-use crate::node::listing::Sizing;
-use crate::node::quoting::path_word;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};

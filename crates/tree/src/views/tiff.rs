@@ -6,12 +6,12 @@ use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_export::column::boxes::SpacedBoxes;
 use tilefs_export::tiff::{OverviewStore, check, pam_beside, tiff};
+use tilefs_vfs::node::listing::Listing;
+use tilefs_vfs::node::quoting::shell_word;
 
 use crate::cells::{DenseBoxes, FieldId};
 use crate::fields::FieldFolder;
 use crate::fields::rasters::{self, Rasters, with_whole_pixels};
-use crate::node::listing::Listing;
-use crate::node::quoting::shell_word;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};
 use crate::views::view::{Add, View, only_dense};

@@ -1,8 +1,9 @@
 //! A view: one form in which an array can be read.
 
+use crate::sizing::Sizing;
+use tilefs_vfs::node::lazy::LazyFile;
+
 use crate::fields::FieldFolder;
-use crate::node::lazy::LazyFile;
-use crate::node::listing::Sizing;
 use crate::views::builder::{DeclareFiles, FolderBuilder};
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::ViewFacts;

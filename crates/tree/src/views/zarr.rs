@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::sizing::Sizing;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
@@ -12,19 +13,17 @@ use tilefs_export::column::samples::with_channels;
 use tilefs_export::zarr::second::{self, ONLY_CHUNK};
 use tilefs_export::zarr::{self, CHUNKS, METADATA, ZarrArray, ZarrGroup, ZarrNode, ZarrVersion};
 use tilefs_reader::array::Metadata;
-use tilefs_storage::StoreKey;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile, LazyFolder};
+use tilefs_vfs::node::named::NamedFolder;
+use tilefs_vfs::node::quoting::{literal, shell_word};
+use tilefs_vfs::node::{Entry, EntryKind, Folder, NODE, Node};
 
 use crate::cells::{DenseBoxes, FieldId, column};
 use crate::fields::FieldFolder;
 use crate::fields::array_form::ZarrForm;
 use crate::fields::meta;
 use crate::fields::rasters::{self, Rasters};
-use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
-use crate::node::listing::Sizing;
-use crate::node::named::NamedFolder;
-use crate::node::names::OF_GROUPS;
-use crate::node::quoting::{literal, shell_word};
-use crate::node::{Entry, EntryKind, Folder, NODE, Node};
+use crate::names::OF_GROUPS;
 use crate::views::builder::FolderBuilder;
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::commands::{Command, FileFinder};
@@ -398,8 +397,8 @@ impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOf
         self.members.modified()
     }
 
-    fn group(&self) -> Option<StoreKey> {
-        self.members.group()
+    fn place(&self) -> Option<Arc<[u8]>> {
+        self.members.place()
     }
 }
 

@@ -8,8 +8,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::text;
 use tilefs_format::time_text;
-
-use crate::node::quoting::quoted;
+use tilefs_vfs::node::quoting::quoted;
 
 /// Formats consecutive values of one type: `1, 2, 3`, `"text"`, `0x00ff`. Beyond `most` values or characters, dots
 /// replace the rest.

@@ -105,7 +105,7 @@ fn requests_behind_a_slow_one_are_served() {
 #[test]
 fn the_scheduler_of_requests_loses_no_wake_up() {
     prove(
-        &[source!("src/fuse/requests.rs")],
+        &[source!("crates/vfs/src/fuse/requests.rs")],
         &[
             Model::under_all("watching ends", watching_ends),
             Model::under_many("an abandoned request ends", an_abandoned_request_ends),
@@ -177,7 +177,7 @@ fn the_spare_worker_takes_urgent_jobs() {
 #[test]
 fn the_prefetch_queue_loses_no_wake_up() {
     prove(
-        &[source!("src/read_ahead/queue.rs")],
+        &[source!("crates/vfs/src/read_ahead/queue.rs")],
         &[
             Model::under_many("idle workers end", idle_workers_end),
             Model::under_many("a worker takes added jobs", a_worker_takes_added_jobs),
@@ -204,7 +204,7 @@ fn the_end_of_a_session_is_noticed() {
 #[test]
 fn the_end_of_a_session_loses_no_wake_up() {
     prove(
-        &[source!("src/fuse/session_end.rs")],
+        &[source!("crates/vfs/src/fuse/session_end.rs")],
         &[Model::under_many("the end of a session is noticed", the_end_of_a_session_is_noticed)],
     );
 }

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use serde_json::json;
 use tilefs_base::error::Result;
 use tilefs_export::zarr::is_ngff;
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::quoting::in_line;
 
 use crate::domains::bioimaging::{Picture, TIFF, level_of, picture, picture_state};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupFiles, GroupUses, GroupView, ShownGroup};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::meta;
-use crate::node::Node;
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::quoting::in_line;
 use crate::options::TreeOptions;
 
 /// The domain: pyramids of TileDB-BioImaging, and multiscale images of TileDB-SOMA.

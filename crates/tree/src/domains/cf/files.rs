@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use tilefs_base::error::Result;
 use tilefs_export::hdf5::Form;
 use tilefs_export::zarr::ZarrVersion;
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
 
 use crate::domains::cf::GroupDataset;
-use crate::node::Node;
-use crate::node::lazy::{FixedFolder, LazyFile};
 use crate::views::zarr::{ZARR, group_folder};
 
 /// The folders of the files with all variables.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::zarr::ZarrVersion;
 use tilefs_threads::single_flight::SingleFlight;
+use tilefs_vfs::node::lazy::LazyFolder;
+use tilefs_vfs::node::{Folder, Node};
 
 use crate::domains::cf::files::{HDF5, MakeDataset, NETCDF, NETCDF4, file_folder};
 use crate::domains::cf::members::DatasetMembers;
 use crate::domains::cf::slices::{SLICE, dataset_slices};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
-use crate::node::lazy::LazyFolder;
-use crate::node::{Folder, Node};
 use crate::views::zarr::{ZARR, ZARR_VIEW, group_folder};
 
 /// Maximum number of members of a group that are opened to list its views.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_base::error::Error;
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::named::NamedFolder;
 
 use crate::domains::cf::files::{MakeDataset, files};
-use crate::node::Node;
-use crate::node::named::NamedFolder;
 
 /// The name of the folder.
 pub const SLICE: &str = "slice";

@@ -12,14 +12,14 @@ use tilefs_export::number;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::dense::{AxisSelection, Selection};
 use tilefs_reader::array::{Metadata, OpenedArray};
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::listing::Listing;
 
 use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::{FieldId, Subarray};
 use crate::domains::Domain;
 use crate::fields::meta;
-use crate::node::lazy::LazyFile;
-use crate::node::listing::Listing;
-use crate::node::names::escape;
+use crate::names::escape;
 use crate::views::builder::FolderBuilder;
 use crate::views::described::ORIGINAL;
 

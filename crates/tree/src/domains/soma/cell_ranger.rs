@@ -23,6 +23,9 @@ use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
 use tilefs_vcf::Bgzf;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::named::NamedFolder;
+use tilefs_vfs::node::{Entry, Node};
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray, column};
@@ -34,10 +37,7 @@ use crate::domains::soma::{
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::labelled_column_of;
 use crate::fields::{FieldFolder, FieldNames};
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::named::NamedFolder;
-use crate::node::shown::ShownViews;
-use crate::node::{Entry, Node};
+use crate::shown::ShownViews;
 use crate::views::tables::measured;
 
 /// The name of the folder.
@@ -218,7 +218,7 @@ mod tests {
     use tilefs_storage::LocalStorage;
 
     use super::*;
-    use crate::node::Folder;
+    use tilefs_vfs::node::Folder;
 
     /// Bytes of text in a full block of gzip, and of the block around them.
     const TEXT: usize = 0xff00;

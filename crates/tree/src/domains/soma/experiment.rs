@@ -20,14 +20,14 @@ use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;
+use tilefs_vfs::node::lazy::LazyFolder;
+use tilefs_vfs::node::named::NamedFolder;
+use tilefs_vfs::node::{Entry, Folder, Node};
 
 use crate::domains::PlainZarr;
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::uns::{Unstructured, unstructured};
 use crate::domains::soma::{self, Element, MatrixAxes, MatrixAxis};
-use crate::node::lazy::LazyFolder;
-use crate::node::named::NamedFolder;
-use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
 use crate::views::zarr::{ZARR, file_of_group, group_folder};
 

@@ -4,6 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use tilefs_base::error::Result;
 use tilefs_export::zarr::ZarrVersion;
+use tilefs_vfs::node::lazy::LazyFolder;
+use tilefs_vfs::node::{Folder, Node};
 
 use crate::domains::soma::cell_ranger::{TENX, cell_ranger_folders};
 use crate::domains::soma::cut::Cut;
@@ -13,8 +15,6 @@ use crate::domains::soma::slices::{SLICE, experiment_slices};
 use crate::domains::soma::spatial::{SPATIALDATA, has_scenes, spatial_store};
 use crate::domains::soma::{array_form, matrix_lengths, object_type};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, PlainZarr, ShownGroup};
-use crate::node::lazy::LazyFolder;
-use crate::node::{Folder, Node};
 
 /// The domain: SOMA's experiments, measurements, data frames and matrices.
 pub const DOMAIN: Domain = Domain {

@@ -8,12 +8,12 @@ use std::time::SystemTime;
 
 use tilefs_export::hdf5;
 use tilefs_reader::group::OpenedGroup;
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::named::NamedFolder;
+use tilefs_vfs::node::{Entry, Node};
 
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::{annotated_data, measurement_names};
-use crate::node::lazy::LazyFile;
-use crate::node::named::NamedFolder;
-use crate::node::{Entry, Node};
 
 /// The name of the folder.
 pub const H5AD: &str = "h5ad";

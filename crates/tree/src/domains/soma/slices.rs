@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_reader::group::OpenedGroup;
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::FixedFolder;
+use tilefs_vfs::node::named::NamedFolder;
 
 use crate::domains::soma::cell_ranger::{TENX, cell_ranger_folders};
 use crate::domains::soma::cut::Cut;
 use crate::domains::soma::experiment::ExperimentZarr;
 use crate::domains::soma::h5ad::{H5AD, experiment_h5ad};
-use crate::node::Node;
-use crate::node::lazy::FixedFolder;
-use crate::node::named::NamedFolder;
 use crate::views::zarr::ZARR;
 
 /// The name of the folder.

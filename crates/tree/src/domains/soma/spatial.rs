@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::sizing::Sizing;
 use serde_json::{Value, json};
 use tilefs_base::error::Result;
 use tilefs_base::json;
@@ -28,6 +29,8 @@ use tilefs_reader::OpenedObject;
 use tilefs_reader::array::{Metadata, OpenedArray};
 use tilefs_reader::group::OpenedGroup;
 use tilefs_threads::cancellation;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::{Entry, Folder, Node};
 
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray as _};
@@ -39,11 +42,8 @@ use crate::domains::soma::plane_map::PlaneMap;
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::column_of;
 use crate::fields::{FieldFolder, FieldNames, meta};
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::listing::Sizing;
-use crate::node::shown::ShownViews;
-use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
+use crate::shown::ShownViews;
 use crate::views::parquet::{GEOMETRY, file_of_shapes};
 use crate::views::zarr::group_folder;
 

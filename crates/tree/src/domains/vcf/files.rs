@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::sizing::Sizing;
 use tilefs_base::error::Result;
 use tilefs_base::misspelt::wrong_letters;
 use tilefs_base::percent;
@@ -21,14 +22,13 @@ use tilefs_vcf::dataset::contigs::has_records;
 use tilefs_vcf::dataset::regions::{self, WrittenRegion};
 use tilefs_vcf::file::VariantText;
 use tilefs_vcf::{LineRule, ReferenceGenome, fam};
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::named::NamedFolder;
+use tilefs_vfs::node::{Entry, Folder, NODE, Node};
 
 use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
 use crate::domains::vcf::lists::{LIST, VariantLists};
-use crate::node::lazy::LazyFile;
-use crate::node::listing::Sizing;
-use crate::node::named::NamedFolder;
-use crate::node::names::{escape, escape_bytes, is_shortened};
-use crate::node::{Entry, Folder, NODE, Node};
+use crate::names::{escape, escape_bytes, is_shortened};
 
 /// The name of the folder.
 pub const VCF: &str = "vcf";

@@ -8,9 +8,8 @@ use tilefs_base::error::Result;
 use tilefs_base::lru_cache::LruCache;
 use tilefs_vcf::file::{Encoding, VariantText};
 use tilefs_vcf::{Bgzf, BgzfForward, IndexFormat};
-
-use crate::node::lazy::{LazyFile, Remark};
-use crate::node::{File, NODE};
+use tilefs_vfs::node::lazy::{LazyFile, Remark};
+use tilefs_vfs::node::{File, NODE};
 
 /// Number of recently used files whose measured lengths are cached.
 const KEPT: usize = 16;

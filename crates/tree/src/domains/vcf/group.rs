@@ -9,14 +9,14 @@ use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
 use tilefs_threads::single_flight::SingleFlight;
 use tilefs_vcf::dataset::arrays::{VariantDataset, is_calls, is_statistics};
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::quoting::in_line;
 
 use crate::domains::vcf::files::{VCF, VariantFiles};
 use crate::domains::vcf::lists::VariantReference;
 use crate::domains::vcf::tables::CallTable;
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupUses, GroupView, ShownGroup};
 use crate::fields::array_form::{ArrayForm, TableForm};
-use crate::node::Node;
-use crate::node::quoting::in_line;
 use crate::objects::members::NamedMembers;
 
 const DATA: &str = "data";

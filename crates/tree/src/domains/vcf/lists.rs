@@ -12,7 +12,7 @@ use tilefs_base::error::{Error, Result};
 use tilefs_vcf::ReferenceGenome;
 use tilefs_vcf::dataset::regions::{Region, disjoint};
 
-use crate::node::names::LONGEST;
+use crate::names::LONGEST;
 
 /// The prefix of the name of a list in a path.
 pub const LIST: char = '@';

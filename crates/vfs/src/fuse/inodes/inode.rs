@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-use tilefs_tree::{Changed, EntryKind, File, Folder, Node};
+use crate::node::{Changed, EntryKind, File, Folder, Node};
 
 /// Approximate bytes of an inode without its name, including the remains of its node.
 const INODE: usize = 450;

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::node::listing::Listing;
+use tilefs_vfs::node::listing::Listing;
 
 /// A group, as far as what it lists decides what the arrays below it list.
 pub trait GroupAround: Send + Sync {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tilefs_base::characters::steers;
-use tilefs_tree::select::time::extended;
+use tilefs_base::timestamp::iso;
 
 /// Number of different texts that each list keeps.
 const KEPT: usize = 100;
@@ -87,7 +87,7 @@ impl RecentTexts {
         let line = |recent: &RecentText| {
             let since = recent.last.duration_since(UNIX_EPOCH).unwrap_or_default();
             let times = if recent.times > 1 { format!(" ({} times)", recent.times) } else { String::new() };
-            format!("{} {}{times}\n", extended(since.as_millis() as u64), recent.text)
+            format!("{} {}{times}\n", iso(since.as_millis() as u64).unwrap_or_default(), recent.text)
         };
         let mut lines: String = self.texts.iter().rev().map(line).collect();
         if self.displaced > 0 {

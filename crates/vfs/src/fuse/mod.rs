@@ -1,5 +1,5 @@
-//! The FUSE mount: receives the kernel's requests and sends replies. It knows no arrays, only the interface of
-//! [`tilefs_tree`].
+//! The FUSE mount: receives the kernel's requests and sends replies. It knows only the interface of
+//! [`node`](crate::node).
 //!
 //! * [`FuseMount`]: a mounted tree, from mounting to unmounting
 //! * [`serve`]: serves a mount until a signal or `umount` ends it

@@ -28,11 +28,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilefs_base::error::Result;
 
+use crate::node::{EntryKind, Folder, Node, Refreshed};
 use forgotten::{ForgottenName, ForgottenNames};
 use inode::ChangeTimes;
 pub use inode::Inode;
 use recent::KeptNodes;
-use tilefs_tree::{EntryKind, Folder, Node, Refreshed};
 
 /// Approximate limit for the memory of names that the kernel remembers. The kernel keeps names while it has memory,
 /// which is more than ours, so beyond this limit we make it forget the oldest.

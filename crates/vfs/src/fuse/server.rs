@@ -10,13 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Weak};
 
-use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, OpenAccMode, OpenFlags};
-use rustix::process::{getgid, getuid};
 use tilefs_base::error::Error;
 use tilefs_base::statistics::{Statistic, Value};
 use tilefs_threads::cancellation;
-use tilefs_tree::node::suggest::suggestion_in;
-use tilefs_tree::{EntryKind, Node, ServedTree};
+
+use crate::node::suggest::suggestion_in;
+use crate::node::{EntryKind, Node, ServedTree};
+use fuser::{Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, OpenAccMode, OpenFlags};
+use rustix::process::{getgid, getuid};
 
 use super::counts::RequestCounts;
 use super::error::errno;

@@ -4,12 +4,10 @@
 //! listed (slices, times).
 
 pub mod lazy;
-pub(crate) mod listing;
+pub mod listing;
 pub mod named;
-pub mod names;
 pub mod quoting;
 pub mod recent;
-pub mod shown;
 pub mod suggest;
 
 use std::collections::HashSet;
@@ -19,7 +17,6 @@ use std::time::SystemTime;
 use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::Result;
 use tilefs_base::statistics::Statistic;
-use tilefs_storage::StoreKey;
 
 /// Approximate memory in bytes of a node, including its name in its folder and in descriptions.
 pub const NODE: usize = 640;
@@ -166,10 +163,10 @@ pub trait Folder: Send + Sync {
     /// Returns the time of the last commit to the data shown.
     fn modified(&self) -> SystemTime;
 
-    /// Returns the canonical path of the group whose members are in the folder, in whichever form, once it has been
-    /// listed. A walk enters each group once, as [`Visits`](tilefs_reader::group::Visits) explains.
-    fn group(&self) -> Option<StoreKey> {
-        self.inner()?.group()
+    /// Returns the canonical path of what the folder shows, if other folders of the tree may show the same, once it has been
+    /// listed. A walk enters each such place once: folders that name each other twice would have a path for each choice.
+    fn place(&self) -> Option<Arc<[u8]>> {
+        self.inner()?.place()
     }
 
     /// Returns a number that identifies the stored data, if they differ from those of the surrounding folder.
@@ -188,7 +185,7 @@ pub trait Folder: Send + Sync {
         self.inner().map_or(0, Folder::known_bytes)
     }
 
-    /// Returns the extended attributes, by full name (`user.tiledb.…`).
+    /// Returns the extended attributes, by full name (`user.…`).
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.inner().map(Folder::extended_attributes).unwrap_or_default()
     }
@@ -232,7 +229,7 @@ pub trait File: Send + Sync {
     /// Returns the time of the last commit to the data shown.
     fn modified(&self) -> SystemTime;
 
-    /// Returns the extended attributes, by full name (`user.tiledb.…`).
+    /// Returns the extended attributes, by full name (`user.…`).
     fn extended_attributes(&self) -> ExtendedAttributes {
         Vec::new()
     }

@@ -19,8 +19,8 @@ use super::counts::RequestKind;
 use super::requests::Requests;
 use super::server::{BLOCK_SIZE, BackgroundTriggers, FuseFailure, FuseServer, MAX_NAME, Ownership};
 use super::sys;
+use crate::node::{EntryKind, ServedTree};
 use crate::read_ahead::ReadAhead;
-use tilefs_tree::{EntryKind, ServedTree};
 
 /// Time for which the kernel may cache names and attributes.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);

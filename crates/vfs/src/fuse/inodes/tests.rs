@@ -1,9 +1,9 @@
 use super::recent::MAX_NODES;
 use super::*;
+use crate::node::lazy::LazyFile;
+use crate::node::{Changed, Entry};
 use std::sync::atomic::AtomicUsize;
 use std::time::SystemTime;
-use tilefs_tree::node::lazy::LazyFile;
-use tilefs_tree::{Changed, Entry};
 
 /// A folder of folders of files, like slices; counts live nodes and lookups.
 #[derive(Default)]

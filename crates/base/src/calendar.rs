@@ -1,4 +1,4 @@
-//! Dates of TileDB's calendar, which is the proleptic Gregorian calendar of NumPy's `datetime64`: numbers of days,
+//! Dates of the proleptic Gregorian calendar, which is that of TileDB and of NumPy's `datetime64`: numbers of days,
 //! months and years since 1970, over the whole range of 64-bit integers.
 
 /// Days in 400 years, the period of the calendar.

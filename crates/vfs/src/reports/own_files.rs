@@ -10,7 +10,8 @@ use std::time::SystemTime;
 use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_base::statistics::{self, Statistic};
-use tilefs_tree::{Entry, File, Folder, Node};
+
+use crate::node::{Entry, File, Folder, Node};
 
 use super::recent_errors::RecentErrors;
 
@@ -173,7 +174,7 @@ mod tests {
     use tilefs_base::statistics::{Counter, Value};
 
     use super::*;
-    use tilefs_tree::node::lazy::{FixedFolder, LazyFile};
+    use crate::node::lazy::{FixedFolder, LazyFile};
 
     #[test]
     fn own_files_are_unlisted_and_fixed_while_open() {

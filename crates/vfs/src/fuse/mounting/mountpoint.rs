@@ -10,7 +10,7 @@ use super::detach::{self, Detach};
 use super::mount_table::{self, absolute};
 use crate::fuse::error::MountError;
 use crate::fuse::sys::{self, ProbeResult};
-use tilefs_tree::node::quoting::shell_word;
+use crate::node::quoting::shell_word;
 
 /// Time after which a mount counts as hanging.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::time::Duration;
 
-use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tilefs_base::statistics;
 use tilefs_threads::address_space;
 use tilefs_threads::{self as threads, Probe};
-use tilefs_tree::ServedTree;
+
+use crate::node::ServedTree;
+use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::MountError;
 use super::filesystem::TreeFilesystem;

@@ -2,7 +2,8 @@
 //! files are opened.
 
 use tilefs_base::lru_cache::{Kept, LruCache};
-use tilefs_tree::Node;
+
+use crate::node::Node;
 
 /// Maximum number of nodes.
 pub const MAX_NODES: usize = 256;
@@ -41,11 +42,11 @@ impl KeptNodes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::lazy::FixedFolder;
     use std::iter;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Weak};
     use std::time::SystemTime;
-    use tilefs_tree::node::lazy::FixedFolder;
 
     fn folder(bytes: impl Fn() -> usize + Send + Sync + 'static) -> (Node, Weak<FixedFolder>) {
         let mut folder = FixedFolder::new(SystemTime::UNIX_EPOCH);
