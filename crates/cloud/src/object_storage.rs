@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
-use object_store::list::PaginatedListOptions;
+use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
 use tilefs_base::error::{Error, Locate, Result};
@@ -69,22 +69,17 @@ impl ObjectStorage {
     async fn list_page(&self, place: &ObjectPlace, into_folders: bool, span: &NameSpan) -> Result<ListedPage> {
         let prefix = if place.path.is_empty() { String::new() } else { format!("{}/", place.path) };
         let page = self.buckets.request(place, &"listing", async |client, answer| {
-            self.buckets.traffic().add_listing();
             let answer = answer.of_listing();
-            let mut extensions = Extensions::new();
-            extensions.insert(answer.clone());
             let options = PaginatedListOptions {
                 delimiter: (!into_folders).then(|| "/".into()),
-                max_keys: Some(LISTED_AT_ONCE),
                 // The start of the page: a continuation token, or the name before it.
                 offset: Some(format!("{prefix}{}", span.after)).filter(|_| span.begins_behind_a_name()),
                 page_token: span.token.clone(),
-                extensions,
+                ..PaginatedListOptions::default()
             };
-            let prefix = Some(prefix.as_str()).filter(|prefix| !prefix.is_empty());
-            let page = client.list_page(prefix, options).await?;
+            let page = self.request_page(client, &prefix, options, &answer).await?;
             for key in answer.answer().removed_keys.iter().filter(|key| page::is_of_tiledb(&place.path, key)) {
-                if into_folders || !page::is_unnamed_folder(key) || holds_objects(client, key, &answer).await? {
+                if into_folders || !page::is_unnamed_folder(key) || self.holds_objects(client, key, &answer).await? {
                     return Err(AttemptError::Failure(RequestFailure::unnameable(key)));
                 }
             }
@@ -109,6 +104,33 @@ impl ObjectStorage {
             folders: folders.map(|folder| [folder, "/"].concat()).collect(),
             next: page.page_token,
         })
+    }
+
+    /// Requests one page of a listing, counts it, and notes in `answer` what the store says.
+    async fn request_page(
+        &self,
+        client: &dyn Client,
+        prefix: &str,
+        options: PaginatedListOptions,
+        answer: &Attempt,
+    ) -> std::result::Result<PaginatedListResult, AttemptError> {
+        self.buckets.traffic().add_listing();
+        let mut extensions = Extensions::new();
+        extensions.insert(answer.clone());
+        let options = PaginatedListOptions { max_keys: Some(LISTED_AT_ONCE), extensions, ..options };
+        Ok(client.list_page(Some(prefix).filter(|prefix| !prefix.is_empty()), options).await?)
+    }
+
+    /// Returns whether a folder without a name holds objects other than those that stand for folders.
+    async fn holds_objects(
+        &self,
+        client: &dyn Client,
+        folder: &str,
+        answer: &Attempt,
+    ) -> std::result::Result<bool, AttemptError> {
+        let page = self.request_page(client, folder, PaginatedListOptions::default(), answer).await?;
+        // No object below it has a key that the client library accepts.
+        Ok(!page.result.objects.is_empty() || page.page_token.is_some() || !answer.answer().removed_keys.is_empty())
     }
 
     /// Starts reading part of an object. Checks that it is still the pinned object, and pins it on first use.
@@ -254,16 +276,6 @@ impl ObjectStorage {
     fn known_length(&self, key: &StoreKey) -> Option<u64> {
         self.pins.get(key).map(|pin| pin.length)
     }
-}
-
-/// Returns whether a folder without a name holds objects other than those that stand for folders.
-async fn holds_objects(client: &dyn Client, folder: &str, answer: &Attempt) -> std::result::Result<bool, AttemptError> {
-    let mut extensions = Extensions::new();
-    extensions.insert(answer.clone());
-    let options = PaginatedListOptions { max_keys: Some(LISTED_AT_ONCE), extensions, ..Default::default() };
-    let page = client.list_page(Some(folder), options).await?;
-    // No object below it has a key that the client library accepts.
-    Ok(!page.result.objects.is_empty() || page.page_token.is_some() || !answer.answer().removed_keys.is_empty())
 }
 
 impl Storage for ObjectStorage {
