@@ -1,8 +1,10 @@
 //! Compares the cells of a consolidated dense fragment with those of the fragments of which it was made, as long as these
 //! are there.
 //!
-//! Consolidation in libtiledb 2.10 to 2.27 can write the fill value over cells. Everyone then shows the fill value, and
-//! the cells are lost once the fragments that have them are vacuumed.
+//! Consolidation in libtiledb 2.10 to 2.27 can write the fill value over cells. Before 2.28, it also writes other integers
+//! than it has read where bit width reduction overflows: the fill value in a tile and a cell's value may lie more than half
+//! the range of their type apart. Everyone then shows what was written, and the cells are lost once the fragments that have
+//! them are vacuumed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! Arrays, each as of one point in time: live fragments, dense reads, sparse reads.
 //!
 //! From the lowest to the highest, and each uses only those before it: `field_id`, `undecodable`, `order`, `directory`
-//! (what a listing of an array's folder says), `context`, `metadata_tiles`, `folder` (the fragments and schemas opened
-//! from it), `tiles`, `fragment`, `spaced_lists`, `metadata`; then `opened_array`, which has the [`OpenedArray`]; and on
-//! top of it `bounds`, `identity`, `labels`, [`sparse`], [`dense`], `lost_cells` and [`verify`].
+//! (what a listing of an array's folder says), `context`, `visits`, `metadata_tiles`, `folder` (the fragments and schemas
+//! opened from it), `tiles`, `fragment`, `spaced_lists`, `metadata`; then `opened_array`, which has the [`OpenedArray`];
+//! and on top of it `bounds`, `identity`, `labels`, [`sparse`], [`dense`], `lost_cells` and [`verify`].
 
 mod bounds;
 pub(crate) mod context;
@@ -24,6 +24,7 @@ pub mod sparse;
 pub(crate) mod tiles;
 mod undecodable;
 pub mod verify;
+mod visits;
 
 pub use bounds::ValueBounds;
 pub use context::budget::Budget;
@@ -44,3 +45,4 @@ pub use metadata_tiles::tile_boxes::TileBoxes;
 pub use metadata_tiles::tile_numbers::TileNumbers;
 pub use opened_array::OpenedArray;
 pub use undecodable::undecodable_fields;
+pub use visits::Visits;

@@ -1,14 +1,13 @@
 //! Decodes everything stored in an array, checks it against the rules of the format, and collects all errors. Among
 //! them are errors in earlier states, and errors that no read of the array would meet.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::FragmentField;
-use tilefs_storage::StoreKey;
 use tilefs_threads as threads;
 
 use super::folder::footer_copies::compare_copies;
@@ -17,7 +16,7 @@ use super::folder::outline::Outline;
 use super::lost_cells;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
-use super::{ArrayFolder, Metadata, OpenedArray, TimeWindow};
+use super::{ArrayFolder, Metadata, OpenedArray, TimeWindow, Visits};
 use crate::read::{Batches, Decoding};
 
 /// Offsets of variable-size cells are checked in parts of this many.
@@ -83,8 +82,7 @@ impl fmt::Display for Finding {
 ///
 /// Memory: the cache, one tile per core, and the findings.
 pub fn verify(array: &OpenedArray, progress: &Progress) -> Findings {
-    let verifier =
-        Verifier { progress, found: Mutex::default(), warnings: Mutex::default(), visited: Mutex::default() };
+    let verifier = Verifier { progress, found: Mutex::default(), warnings: Mutex::default(), visits: Mutex::default() };
     verifier.array(array);
     let Verifier { found, warnings, .. } = verifier;
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -97,8 +95,8 @@ struct Verifier<'a> {
     /// The errors by their texts, each with the number of affected tiles.
     found: Mutex<BTreeMap<String, (Error, u64)>>,
     warnings: Mutex<Vec<String>>,
-    /// The folders of checked arrays, because labels can lead to the same array in several ways.
-    visited: Mutex<HashSet<StoreKey>>,
+    /// The checked arrays.
+    visits: Mutex<Visits>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -158,7 +156,7 @@ impl Verifier<'_> {
     }
 
     fn array(&self, array: &OpenedArray) {
-        if !lock(&self.visited).insert(array.context().storage.canonical(array.path())) {
+        if !lock(&self.visits).is_first(array.context(), array.path()) {
             return;
         }
         let array = &array.with_replaced();

@@ -2,7 +2,6 @@
 
 pub mod changes;
 mod places;
-mod visits;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +21,6 @@ use crate::array::{Context, Metadata, TimeWindow, kind_of_entries, object_kind};
 use places::MemberPlaces;
 
 pub use places::MemberPlace;
-pub use visits::Visits;
 
 /// A deeper nesting of groups is taken for an endless loop.
 const MAX_DEPTH: usize = 100;

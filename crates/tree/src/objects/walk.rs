@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use tilefs_base::error::Error;
 use tilefs_format::folder::ObjectKind;
-use tilefs_reader::array::{Context, TimeWindow, object_kind};
-use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember, Visits};
+use tilefs_reader::array::{Context, TimeWindow, Visits, object_kind};
+use tilefs_reader::group::{MemberPlace, OpenedGroup, PlacedMember};
 use tilefs_storage::StoreKey;
 
 use crate::names::escape;

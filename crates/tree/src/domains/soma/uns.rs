@@ -13,8 +13,8 @@ use tilefs_export::zarr::{ZarrNode, anndata};
 use tilefs_export::{Column, Field, FormatResult, Metadatum, Unrepresentable};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_reader::OpenedObject;
-use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::{OpenedGroup, Visits};
+use tilefs_reader::array::{OpenedArray, Visits};
+use tilefs_reader::group::OpenedGroup;
 use tilefs_threads::cancellation;
 
 use crate::cells::sparse::SparseSubarray;

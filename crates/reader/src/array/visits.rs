@@ -1,14 +1,14 @@
-//! What a walk through groups has seen.
+//! What a walk through arrays and groups has seen.
 //!
 //! Groups may name each other, and one group may have the same member under several names: 24 groups of which each names
-//! the next one twice have 2^24 paths. A walk therefore enters each group once. It then takes as long as there are stored
-//! members, whatever they name.
+//! the next one twice have 2^24 paths. Labels lead to the same array in several ways, too. A walk therefore enters each
+//! object once. It then takes as long as there are stored members, whatever they name.
 
 use std::collections::HashSet;
 
 use tilefs_storage::StoreKey;
 
-use crate::array::Context;
+use crate::array::context::Context;
 
 /// The folders that a walk has seen. Memory: a path for each.
 #[derive(Debug, Clone, Default)]
