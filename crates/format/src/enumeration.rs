@@ -20,9 +20,31 @@ pub struct Enumeration {
     pub cell_count: CellValNum,
     /// Whether the order of the list is meaningful.
     pub ordered: bool,
+    /// The offset of `data` in the payload of the file.
+    data_start: u64,
     data: Vec<u8>,
     /// The start of each value in `data`; only for variable-size values.
     offsets: Vec<u64>,
+}
+
+/// Where the payload of an enumeration's file has the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredValues {
+    /// The number of values.
+    pub count: u64,
+    /// The offset of the first value.
+    pub start: u64,
+    /// The length of all values in bytes.
+    pub length: u64,
+    /// The size of each value in bytes; `None` for variable-size values.
+    pub size: Option<u64>,
+}
+
+impl StoredValues {
+    /// Returns the offset of the list of where variable-size values start, 8 bytes each: behind the list's length.
+    pub fn offsets_start(&self) -> u64 {
+        self.start.saturating_add(self.length).saturating_add(8)
+    }
 }
 
 impl Enumeration {
@@ -43,6 +65,7 @@ impl Enumeration {
         let cell_count = CellValNum::parse(&mut cursor)?;
         let ordered = cursor.u8("ordered")? != 0;
         let data = cursor.str64("data")?;
+        let data_start = (cursor.position() - data.len()) as u64;
         let offsets = match cell_count {
             CellValNum::Variable => parse_offsets(&mut cursor, data.len() as u64)?,
             CellValNum::Fixed(number) => {
@@ -54,7 +77,7 @@ impl Enumeration {
             }
         };
         cursor.expect_end("end of enumeration")?;
-        Ok(Enumeration { name, file, datatype, cell_count, ordered, data: data.to_vec(), offsets })
+        Ok(Enumeration { name, file, datatype, cell_count, ordered, data_start, data: data.to_vec(), offsets })
     }
 
     /// Returns the number of values.
@@ -85,6 +108,16 @@ impl Enumeration {
             }
         };
         self.data.get(start..end)
+    }
+
+    /// Returns where the payload has the values.
+    pub fn stored_values(&self) -> StoredValues {
+        StoredValues {
+            count: self.len() as u64,
+            start: self.data_start,
+            length: self.data.len() as u64,
+            size: self.value_size().map(|size| size as u64),
+        }
     }
 
     /// Returns the heap memory of this list in bytes.
@@ -163,6 +196,11 @@ mod tests {
             prop_assert_eq!(parsed.len(), values.len());
             prop_assert!(parsed.values().eq(values.iter().map(|value| value.as_bytes())));
             prop_assert_eq!(parsed.value(values.len()), None);
+            let stored = parsed.stored_values();
+            prop_assert_eq!((stored.count, stored.size), (values.len() as u64, None));
+            prop_assert_eq!(&bytes[stored.start as usize..][..stored.length as usize], data.as_bytes());
+            let listed: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+            prop_assert_eq!(&bytes[stored.offsets_start() as usize..], listed);
             for cut in 0..bytes.len() {
                 prop_assert!(Enumeration::parse(&bytes[..cut]).is_err());
             }
@@ -175,6 +213,8 @@ mod tests {
         assert_eq!((parsed.name.as_str(), parsed.file.as_str(), parsed.ordered), ("colour", "__0123_0", true));
         assert_eq!(parsed.value(1), Some(&[3, 0, 4, 0][..]));
         assert_eq!((parsed.len(), parsed.value(2), parsed.value(usize::MAX)), (2, None, None));
+        let stored = parsed.stored_values();
+        assert_eq!((stored.count, stored.length, stored.size), (2, 8, Some(4)));
         assert!(Enumeration::parse(&write(Datatype::Int16, 2, &[0; 6], None)).is_err());
         assert!(Enumeration::parse(&write(Datatype::Int16, 0, &[], None)).is_err());
         assert!(Enumeration::parse(&write(Datatype::Int64, u32::MAX - 1, &[0; 8], None)).is_err());

@@ -37,6 +37,7 @@ pub use directory::object::{kind_of_entries, object_kind};
 pub use directory::window::TimeWindow;
 pub use field_id::FieldId;
 pub use folder::ArrayFolder;
+pub use folder::enumeration_pages::EnumerationPages;
 pub use folder::outline::{FieldFile, Outline};
 pub use labels::LabelArray;
 pub use metadata::{LongKey, Metadata, MetadataItem};

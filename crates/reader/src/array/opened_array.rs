@@ -15,6 +15,7 @@ use tilefs_threads::single_flight::SingleFlight;
 use super::context::{Context, TileStatistic};
 use super::directory::window::TimeWindow;
 use super::folder::ArrayFolder;
+use super::folder::enumeration_pages::EnumerationPages;
 use super::folder::outline::{FieldFile, Outline};
 use super::metadata::Metadata;
 use super::tiles::Tiles;
@@ -150,10 +151,19 @@ impl OpenedArray {
     /// [`Error::NotFound`] if the schema has no such enumeration; [`Error::Damaged`] if its file is missing, does not
     /// parse or is that of another enumeration; [`Error::Key`] as for all encrypted data.
     pub fn enumeration(&self, name: &str) -> Result<Arc<Enumeration>> {
-        let Some(file) = self.schema().enumeration_file(name) else {
-            return Err(Error::NotFound { path: name.to_owned() });
-        };
-        self.folder.enumerations.get(self.context(), self.path(), name, file)
+        self.folder.enumerations.get(self.context(), self.path(), name, self.enumeration_file(name)?)
+    }
+
+    /// Returns the same enumeration for readers that want some of its values: it is read page by page.
+    ///
+    /// # Errors
+    /// As for [`OpenedArray::enumeration`].
+    pub fn enumeration_pages(&self, name: &str) -> Result<EnumerationPages> {
+        self.folder.enumerations.pages(self.context(), self.path(), name, self.enumeration_file(name)?)
+    }
+
+    fn enumeration_file(&self, name: &str) -> Result<&str> {
+        self.schema().enumeration_file(name).ok_or_else(|| Error::NotFound { path: name.to_owned() })
     }
 
     /// Returns the number of visible fragments.

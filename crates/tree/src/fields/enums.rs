@@ -16,7 +16,7 @@ use tilefs_format::schema::CellValNum;
 use tilefs_format::text;
 use tilefs_reader::array::OpenedArray;
 
-use crate::fields::lines::Lines;
+use crate::fields::lines::{LONG, Lines};
 
 /// Memory that a label takes in addition to its bytes when all labels of an enumeration are held.
 const LABEL_OVERHEAD: usize = 48;
@@ -49,25 +49,29 @@ pub fn labels(array: &OpenedArray, attribute: usize) -> Result<Option<Arc<Labels
     })))
 }
 
-/// Returns the text of `NAME.txt`. The cache holds the enumeration itself, which is read again after an eviction.
-pub fn lines(array: &Arc<OpenedArray>, name: &str) -> Result<impl Content + use<>> {
+/// Returns the text of `NAME.txt`. The whole enumeration is in memory while the text is measured; afterwards, its labels
+/// are read page by page.
+pub fn lines(array: &OpenedArray, name: &str) -> Result<impl Content + use<>> {
     let enumeration = array.enumeration(name)?;
-    let is_text = is_text_in_disguise(&enumeration);
-    let (array, name, count) = (array.clone(), name.to_owned(), enumeration.len() as u64);
-    Lines::new(count, move |positions, text| {
-        let enumeration = array.enumeration(&name)?;
-        positions.for_each(|position| add_line(&enumeration, position as usize, is_text, text));
-        Ok(())
+    let (is_text, datatype) = (is_text_in_disguise(&enumeration), enumeration.datatype);
+    let labels = array.enumeration_pages(name)?;
+    Lines::new(labels.count(), move |positions, text| {
+        let mut next = positions.start;
+        labels.for_each(positions, |value| {
+            add_line(datatype, value, is_text, text);
+            next += 1;
+            text.len() < LONG
+        })?;
+        Ok(next)
     })
 }
 
 /// Appends the line of one label.
-fn add_line(enumeration: &Enumeration, position: usize, is_text: bool, lines: &mut Vec<u8>) {
-    let Some(value) = enumeration.value(position) else { return };
+fn add_line(datatype: Datatype, value: &[u8], is_text: bool, lines: &mut Vec<u8>) {
     let start = lines.len();
     match is_text {
         true => lines.extend(value),
-        false => lines.extend(label(enumeration.datatype, value)),
+        false => lines.extend(label(datatype, value)),
     }
     for byte in &mut lines[start..] {
         if matches!(byte, b'\n' | b'\r') {
@@ -129,7 +133,7 @@ mod tests {
 
     fn bytes_of(enumeration: &Enumeration) -> Vec<u8> {
         let (is_text, mut text) = (is_text_in_disguise(enumeration), Vec::new());
-        (0..enumeration.len()).for_each(|position| add_line(enumeration, position, is_text, &mut text));
+        enumeration.values().for_each(|value| add_line(enumeration.datatype, value, is_text, &mut text));
         text
     }
 

@@ -87,7 +87,7 @@ fn file_content(value: &Arc<Stored>) -> Result<Arc<dyn Content>> {
             }
             text.push(b'\n');
         }
-        Ok(())
+        Ok(numbers.end)
     });
     Ok(Arc::new(lines?))
 }

@@ -9,7 +9,8 @@ use tilefs_format::folder::{ENUMERATIONS, SCHEMAS};
 use tilefs_storage::StoreKey;
 
 use crate::array::context::{Context, IndexKey, Indexes};
-use crate::array::metadata_tiles::generic_tile::read_generic_tile;
+use crate::array::folder::enumeration_pages::EnumerationPages;
+use crate::array::metadata_tiles::generic_tile::{GenericTile, read_generic_tile};
 
 /// Cache keys of enumerations, by file name. Extending an enumeration writes a new file, so a file never changes.
 /// Memory: the names; the values are in the cache.
@@ -28,11 +29,21 @@ impl Enumerations {
     pub fn get(&self, context: &Context, folder: &StoreKey, name: &str, file: &str) -> Result<Arc<Enumeration>> {
         let key = self.key(&context.indexes, file);
         let enumeration = context.indexes.get_or_load(key, || {
-            let enumeration = read(context, &folder.join(SCHEMAS).join(ENUMERATIONS).join(file), name)?;
+            let enumeration = read(context, &path(folder, file), name)?;
             let weight = enumeration.memory();
             Ok((enumeration, weight))
         });
         enumeration.in_array(folder)
+    }
+
+    /// Returns the same enumeration page by page.
+    ///
+    /// # Errors
+    /// As for [`Enumerations::get`].
+    pub fn pages(&self, context: &Arc<Context>, folder: &StoreKey, name: &str, file: &str) -> Result<EnumerationPages> {
+        let stored = self.get(context, folder, name, file)?.stored_values();
+        let tile = GenericTile::open(context, &path(folder, file)).in_array(folder)?;
+        Ok(EnumerationPages::new(context, tile, stored))
     }
 
     fn key(&self, indexes: &Indexes, file: &str) -> IndexKey {
@@ -41,6 +52,11 @@ impl Enumerations {
         let next = numbers.len() as u64;
         IndexKey::Enumeration(owner, *numbers.entry(file.to_owned()).or_insert(next))
     }
+}
+
+/// Returns the path of a file with an enumeration.
+fn path(folder: &StoreKey, file: &str) -> StoreKey {
+    folder.join(SCHEMAS).join(ENUMERATIONS).join(file)
 }
 
 fn read(context: &Context, file: &StoreKey, name: &str) -> Result<Enumeration> {

@@ -1,6 +1,7 @@
 //! The folder of an array: all its fragments and schemas of all times. Views of the array as of different times share
 //! it, so each fragment and schema is read once.
 
+pub mod enumeration_pages;
 pub mod enumerations;
 pub mod footer_copies;
 pub mod outline;
