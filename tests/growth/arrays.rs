@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use support::handmade::{Attribute, CHAR, NAME, Stored, UINT8, attribute, plane, schema, str32, write_tile};
+use support::handmade::{Attribute, CHAR, NAME, Stored, UINT8, attribute, plane, schema, str32, str64, write_tile};
 use support::paths::{bytes, names};
 use tilefs_tree::{TreeOptions, open};
 use tilefs_vfs::{File, Folder, Node};
@@ -11,17 +11,22 @@ use tilefs_vfs::{File, Folder, Node};
 use super::steps::grow_with_the_input;
 
 /// A metadata key and its text.
-type Entry = (String, String);
+pub type Entry = (String, String);
 
 /// Returns an array with this schema and these metadata.
 fn stored(schema: &[u8], metadata: &[Entry]) -> Stored {
     let stored = Stored::new(schema);
+    write_metadata(&stored.path(), metadata);
+    stored
+}
+
+/// Writes metadata into the folder of an array or a group.
+pub fn write_metadata(folder: &Path, metadata: &[Entry]) {
     let entry = |(key, text): &Entry| [str32(key), vec![0, CHAR], str32(text)].concat();
     let payload: Vec<u8> = metadata.iter().flat_map(entry).collect();
     if !payload.is_empty() {
-        write_tile(&stored.path().join("__meta").join(NAME), &payload, payload.len() as u64);
+        write_tile(&folder.join("__meta").join(NAME), &payload, payload.len() as u64);
     }
-    stored
 }
 
 /// Does what `ls -l`, `tilefs info` and the texts of the folder do.
@@ -105,6 +110,38 @@ fn enumerations_of_many_attributes() {
     };
     // The enumerations are missing, which each attribute finds.
     grow_with_the_input("enumerations", 40, array, |stored| look_at(&stored.path(), &[]));
+}
+
+/// An enumeration that the cache cannot hold is not decoded again for each part of its text.
+#[test]
+fn labels_beyond_the_cache() {
+    let label = |number: usize| format!("label {number:010}").into_bytes();
+    let text = |count: usize| -> Content {
+        let of_codes = Attribute { enumeration: "e", ..attribute("a", UINT8, None) };
+        let stored = stored(&schema(100, 100, [of_codes].into_iter()), &[]);
+        let values: Vec<Vec<u8>> = (0..count).map(label).collect();
+        let starts: Vec<u8> = (0..count as u64).flat_map(|number| (16 * number).to_le_bytes()).collect();
+        let about =
+            [vec![0; 4], str32("e"), str32(NAME), vec![CHAR], u32::MAX.to_le_bytes().to_vec(), vec![0]].concat();
+        let payload = [about, str64(&values.concat()), str64(&starts)].concat();
+        write_tile(&stored.path().join("__schema/__enumerations").join(NAME), &payload, payload.len() as u64);
+        let mut options = TreeOptions::default();
+        options.reading.cache_size = 1 << 20;
+        let root: Arc<dyn Folder> = open(&stored.path(), &options).unwrap();
+        let Node::File(file) = support::paths::node(&root, "enums/e.txt").unwrap() else { panic!("it is a file") };
+        (stored, file.open().unwrap())
+    };
+    type Content = (Stored, Arc<dyn tilefs_export::Content>);
+    grow_with_the_input("labels", 20_000, text, |(_stored, text)| {
+        let mut bytes = vec![0; text.len() as usize];
+        for (number, piece) in bytes.chunks_mut(8192).enumerate() {
+            text.read_at(8192 * number as u64, piece).unwrap();
+        }
+        let count = bytes.len() / 17;
+        for number in [0, count / 2, count - 1] {
+            assert_eq!(bytes[17 * number..][..16], label(number));
+        }
+    });
 }
 
 /// What is malformed or beyond a limit is not used, and the texts of the array say so.

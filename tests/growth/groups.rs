@@ -6,13 +6,14 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use support::corpora::corpus;
-use support::handmade::{str64, write_tile};
-use support::paths::bytes;
+use support::handmade::{NAME, UINT8, attribute, plane, str64, write_tile};
+use support::paths::{bytes, names, node, text};
 use support::stored::copy_folder;
 use tempfile::TempDir;
 use tilefs_tree::group::outline::outline;
 use tilefs_tree::{Stored, TreeOptions, open, open_stored};
 
+use super::arrays::write_metadata;
 use super::steps::grow_with_the_input;
 
 /// Adds members to a group, each with its name and its folder; creates the group if there is none.
@@ -87,4 +88,34 @@ fn collections_of_uns_are_shown_once() {
     let deepest = vec!["a"; 23].join("/");
     assert!(text.contains(&format!("\"uns/{deepest}\"")), "{text}");
     assert_eq!(text.matches("the same collection is shown under another name").count(), 23);
+}
+
+/// Each level of a pyramid is an array whose form the description of all levels tells.
+#[test]
+fn levels_of_a_pyramid() {
+    let pyramid = |count: usize| {
+        let folder = in_folder(|group| {
+            let names: Vec<String> = (0..count).map(|number| format!("l{number}")).collect();
+            add_members(group, &names.iter().map(|name| (name.as_str(), name.as_str())).collect::<Vec<_>>());
+            let level =
+                |(number, name)| serde_json::json!({"level": number, "name": name, "axes": "YX", "shape": [4, 4]});
+            let levels: Vec<_> = names.iter().enumerate().map(level).collect();
+            let levels = serde_json::Value::from(levels).to_string();
+            write_metadata(group, &[("dataset_type".into(), "BIOIMG".into()), ("levels".into(), levels)]);
+            let schema = plane(4, 4, [attribute("intensity", UINT8, None)].into_iter());
+            for name in names {
+                write_tile(&group.join(name).join("__schema").join(NAME), &schema, schema.len() as u64);
+            }
+        });
+        let root = open(&folder.path().join("group"), &TreeOptions::default()).unwrap();
+        (folder, root)
+    };
+    grow_with_the_input("levels", 40, pyramid, |(_folder, root)| {
+        let count = names(&root, "").iter().filter(|name| name.starts_with('l')).count();
+        for number in 0..count {
+            assert!(node(&root, &format!("l{number}/intensity.u8")).is_some());
+        }
+    });
+    let (_folder, root) = pyramid(2);
+    assert!(text(&root, "README.txt").contains("tiff/intensity.ome.tif"));
 }

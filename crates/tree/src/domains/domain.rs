@@ -16,9 +16,6 @@ use crate::fields::array_form::ArrayForm;
 use crate::options::TreeOptions;
 use crate::views::builder::FolderBuilder;
 
-/// Returns the form of an array of a group.
-pub type MemberForm = fn(&OpenedGroup, &Arc<OpenedArray>) -> Result<Option<ArrayForm>>;
-
 /// Adds files of a domain to the folder of an array that was last modified at a time.
 pub type AddToArray = fn(&mut FolderBuilder, &Arc<OpenedArray>, SystemTime) -> Result<()>;
 
@@ -39,8 +36,6 @@ pub struct Domain {
     pub of_group: Option<fn(ShownGroup) -> Box<dyn GroupDomain>>,
     /// Returns the form of an array.
     pub array_form: Option<fn(&ArraySchema) -> Option<ArrayForm>>,
-    /// Returns the form of an array that has another one in its group.
-    pub member_form: Option<MemberForm>,
     /// Adds files to the folder of an array.
     pub add_to_array: Option<AddToArray>,
     /// Returns the word of `--show` of the view that an array is stored for.
@@ -56,7 +51,6 @@ impl Domain {
         group_views: &[],
         of_group: None,
         array_form: None,
-        member_form: None,
         add_to_array: None,
         own_view: None,
         matrix_lengths: None,
@@ -89,6 +83,14 @@ pub trait GroupDomain: Send + Sync {
     /// final. One of them at least holds the values of the members, whose folders report damage.
     fn listed(&self) -> (Vec<&'static str>, bool) {
         (Vec::new(), true)
+    }
+
+    /// Returns the form of an array that has another one in the group.
+    ///
+    /// # Errors
+    /// As for [`GroupDomain::view`].
+    fn member_form(&self, _array: &Arc<OpenedArray>) -> Result<Option<ArrayForm>> {
+        Ok(None)
     }
 
     /// Returns `zarr/` or `zarr2/` in the form of the domain, and whether the result is final.

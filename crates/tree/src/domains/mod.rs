@@ -16,7 +16,6 @@ use std::time::SystemTime;
 use tilefs_base::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::array::OpenedArray;
-use tilefs_reader::group::OpenedGroup;
 
 use crate::fields::array_form::ArrayForm;
 use crate::shown::{ArrayOfDomain, ShownViews};
@@ -50,18 +49,10 @@ pub fn array_form(schema: &ArraySchema) -> ArrayForm {
     DOMAINS.iter().find_map(|domain| (domain.array_form?)(schema)).unwrap_or_default()
 }
 
-/// Returns the form of an array that has another one in its group.
-///
-/// # Errors
-/// Fails if what determines that cannot be read.
-pub fn member_form(group: &OpenedGroup, array: &Arc<OpenedArray>) -> Result<Option<ArrayForm>> {
-    first(|domain| domain.member_form.map_or(Ok(None), |of| of(group, array)))
-}
-
 /// Adds the files of domains to the folder of an array.
 ///
 /// # Errors
-/// As for [`member_form`].
+/// Fails if what determines them cannot be read.
 pub fn add_to_array(builder: &mut FolderBuilder, array: &Arc<OpenedArray>, modified: SystemTime) -> Result<()> {
     DOMAINS.iter().filter_map(|domain| domain.add_to_array).try_for_each(|add| add(builder, array, modified))
 }
@@ -84,7 +75,7 @@ impl ArrayOfDomain for ListingArray {
 /// Returns the lengths of a matrix, if a domain stores them.
 ///
 /// # Errors
-/// As for [`member_form`].
+/// As for [`add_to_array`].
 pub fn matrix_lengths(array: &OpenedArray) -> Result<Option<[u64; 2]>> {
     first(|domain| domain.matrix_lengths.map_or(Ok(None), |of| of(array)))
 }
@@ -102,6 +93,7 @@ fn first<T>(find: impl Fn(&Domain) -> Result<Option<T>>) -> Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use tilefs_reader::array::{Context, TimeWindow};
+    use tilefs_reader::group::OpenedGroup;
     use tilefs_storage::LocalStorage;
 
     use super::group_view::{PLAIN_ZARR, line_of};

@@ -103,7 +103,7 @@ impl GroupFolder {
         (folder.listed, folder.below) = (self.listed.clone(), self.below.clone());
         // Copied, because members of the group are looked up while groups among them are listed.
         for (name, member) in self.kept.all() {
-            if let Some(member) = member.0.refreshed(&folder.group, changed, window)? {
+            if let Some(member) = member.0.refreshed(&folder, changed, window)? {
                 folder.kept.put(name, Arc::new(Later(member)));
             }
         }
@@ -150,6 +150,7 @@ impl GroupFolder {
         let folder = Arc::new(Later(MemberFolder {
             path: path.clone(),
             group: self.group.clone(),
+            domains: self.domains.clone(),
             options: self.below.clone(),
             group_modified: self.modified,
             opened: OnceLock::new(),
@@ -291,6 +292,8 @@ fn options_below(options: &TreeOptions, listed: &Arc<ListedViews>) -> Arc<TreeOp
 struct MemberFolder {
     path: StoreKey,
     group: Arc<OpenedGroup>,
+    /// The additions of domains to the group, which know the forms of its arrays.
+    domains: Arc<[Box<dyn GroupDomain>]>,
     options: Arc<TreeOptions>,
     group_modified: SystemTime,
     /// Several readers may open a member at once. If its store does not answer, each reader fails early at the store's
@@ -325,12 +328,7 @@ impl OpenedFolder {
 
 impl MemberFolder {
     /// Like [`GroupFolder::refreshed`], but returns `None` if the member must be opened again when needed.
-    fn refreshed(
-        &self,
-        group: &Arc<OpenedGroup>,
-        changed: &HashSet<StoreKey>,
-        window: TimeWindow,
-    ) -> Result<Option<Self>> {
+    fn refreshed(&self, group: &GroupFolder, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
         let opened = match self.opened.get() {
             Some(OpenedFolder::Group(folder)) => OpenedFolder::Group(Arc::new(folder.refreshed(changed, window)?)),
             Some(kept) if !changed.contains(&self.path) => kept.clone(),
@@ -338,11 +336,31 @@ impl MemberFolder {
         };
         Ok(Some(MemberFolder {
             path: self.path.clone(),
-            group: group.clone(),
+            group: group.group.clone(),
+            domains: group.domains.clone(),
             options: self.options.clone(),
             group_modified: self.group_modified,
             opened: opened.into(),
         }))
+    }
+
+    /// Makes the folder of the object that is there now.
+    fn make(&self) -> Result<OpenedFolder> {
+        let options = self.options.clone();
+        match open_member(&self.group, &self.path)? {
+            Some(OpenedObject::Array(array)) => {
+                let mut forms = self.domains.iter().map(|domain| domain.member_form(&array));
+                Ok(match forms.find_map(Result::transpose).transpose()? {
+                    Some(form) => OpenedFolder::OfGroup(Arc::new(folder_of(array, options, form)?)),
+                    None => OpenedFolder::Other(Arc::new(array_folder(array, options)?)),
+                })
+            }
+            Some(OpenedObject::Group(inner)) => {
+                note(self.group.context(), &self.path)?;
+                Ok(OpenedFolder::Group(Arc::new(GroupFolder::new(*inner, options)?)))
+            }
+            None => Err(Error::not_an_array(&self.path, NEITHER)),
+        }
     }
 }
 
@@ -359,7 +377,7 @@ impl OpenedLater for MemberFolder {
         if let Some(opened) = self.opened() {
             return Ok(opened);
         }
-        let opened = folder_of_member(&self.group, &self.path, &self.options)?;
+        let opened = self.make()?;
         self.group.check_in_place()?;
         cancellation::check()?;
         Ok(self.opened.get_or_init(|| opened).as_folder())
@@ -367,21 +385,6 @@ impl OpenedLater for MemberFolder {
 
     fn modified_before(&self) -> SystemTime {
         self.group_modified
-    }
-}
-
-/// Makes the folder of the object that is in a member's folder now.
-fn folder_of_member(group: &OpenedGroup, path: &StoreKey, options: &Arc<TreeOptions>) -> Result<OpenedFolder> {
-    match open_member(group, path)? {
-        Some(OpenedObject::Array(array)) => Ok(match domains::member_form(group, &array)? {
-            Some(form) => OpenedFolder::OfGroup(Arc::new(folder_of(array, options.clone(), form)?)),
-            None => OpenedFolder::Other(Arc::new(array_folder(array, options.clone())?)),
-        }),
-        Some(OpenedObject::Group(inner)) => {
-            note(group.context(), path)?;
-            Ok(OpenedFolder::Group(Arc::new(GroupFolder::new(*inner, options.clone())?)))
-        }
-        None => Err(Error::not_an_array(path, NEITHER)),
     }
 }
 

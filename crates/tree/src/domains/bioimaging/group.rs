@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
-use tilefs_base::error::Result;
+use tilefs_export::pyramid::Pyramid;
 use tilefs_export::zarr::is_ngff;
-use tilefs_vfs::node::Node;
-use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
-use tilefs_vfs::node::quoting::in_line;
+use tilefs_format::error::Result;
+use tilefs_reader::array::OpenedArray;
+use tilefs_threads::cancellation;
 
-use crate::domains::bioimaging::{Picture, TIFF, level_of, picture, picture_state};
+use crate::domains::bioimaging::{Picture, TIFF, level_of, picture, picture_state, pyramid_of};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupFiles, GroupUses, GroupView, ShownGroup};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::meta;
@@ -19,14 +19,7 @@ use crate::options::TreeOptions;
 pub const DOMAIN: Domain = Domain {
     groups: "Image pyramids of TileDB-BioImaging and TileDB-SOMA",
     group_views: &[OME_ZARR, OME_TIFF],
-    of_group: Some(|group| Box::new(PyramidGroup { shown: group, tiff: OnceLock::new() })),
-    member_form: Some(|group, array| {
-        Ok(level_of(group, array).map(|level| ArrayForm {
-            samples: Some(level.samples).filter(|&samples| samples > 1),
-            axes: Some(level.axes),
-            ..ArrayForm::default()
-        }))
-    }),
+    of_group: Some(|group| Box::new(PyramidGroup { shown: group, pyramid: OnceLock::new(), tiff: OnceLock::new() })),
     ..Domain::NONE
 };
 
@@ -44,19 +37,32 @@ const OME_TIFF: GroupView = GroupView {
     lacks: "64-bit integers, levels that differ in more than their size, and width before height",
 };
 
-/// A group that may be a pyramid. Memory: the positions of the tiles of its image.
+/// A group that may be a pyramid. Memory: the description of the pyramid, and the positions of the tiles of its image.
 struct PyramidGroup {
     shown: ShownGroup,
+    /// The pyramid that the group is, if it is one, once its metadata were read: they may be long, and each member asks.
+    pyramid: OnceLock<Option<Pyramid>>,
     /// `tiff/`, with the levels of the pyramid, once used.
     tiff: OnceLock<Node>,
 }
 
 impl PyramidGroup {
+    fn pyramid(&self) -> Result<Option<&Pyramid>> {
+        if let Some(known) = self.pyramid.get() {
+            return Ok(known.as_ref());
+        }
+        let found = pyramid_of(&self.shown.group)?;
+        // What a cancelled thread found may be incomplete.
+        cancellation::check()?;
+        Ok(self.pyramid.get_or_init(|| found).as_ref())
+    }
+
     fn tiff(&self) -> Result<Option<Node>> {
         if let Some(known) = self.tiff.get() {
             return Ok(Some(known.clone()));
         }
-        let Some(Ok(picture)) = picture(&self.shown.group, &self.shown.options)? else { return Ok(None) };
+        let Some(pyramid) = self.pyramid()? else { return Ok(None) };
+        let Ok(picture) = picture(&self.shown.group, pyramid, &self.shown.options)? else { return Ok(None) };
         let mut folder = FixedFolder::new(self.shown.modified);
         let content = picture.content;
         folder.add_file(picture.name, LazyFile::new(self.shown.modified, move || Ok(content.clone())));
@@ -69,7 +75,10 @@ impl PyramidGroup {
     }
 
     fn state(&self) -> Picture {
-        picture_state(&self.shown.group, &self.shown.options)
+        match self.pyramid() {
+            Ok(Some(pyramid)) => picture_state(&self.shown.group, pyramid, &self.shown.options),
+            Ok(None) | Err(_) => Picture::NoPyramid,
+        }
     }
 }
 
@@ -82,6 +91,19 @@ impl GroupDomain for PyramidGroup {
         let tiff = self.tiff();
         let is_listed = matches!(tiff, Ok(Some(_)));
         (is_listed.then_some(TIFF).into_iter().collect(), tiff.is_ok())
+    }
+
+    fn member_form(&self, array: &Arc<OpenedArray>) -> Result<Option<ArrayForm>> {
+        if array.schema().is_sparse() {
+            return Ok(None);
+        }
+        // Where the metadata or the list of members cannot be read, files of the group report the damage.
+        let level = self.pyramid().ok().flatten().and_then(|pyramid| level_of(&self.shown.group, pyramid, array));
+        Ok(level.map(|level| ArrayForm {
+            samples: Some(level.samples).filter(|&samples| samples > 1),
+            axes: Some(level.axes.clone()),
+            ..ArrayForm::default()
+        }))
     }
 
     /// The arrays have the axes under the same names as the metadata of the image.

@@ -30,26 +30,24 @@ pub struct PyramidImage {
     pub content: Arc<dyn Content>,
 }
 
-/// Returns the image of a pyramid, or the reason why it cannot be one; `None` for other groups. Opens the levels, but
-/// reads no cell.
+/// Returns the image of a pyramid, or the reason why it cannot be one. Opens the levels, but reads no cell.
 ///
 /// # Errors
-/// Fails if the group's metadata or members cannot be read, or a level cannot be opened.
-pub fn picture(group: &OpenedGroup, options: &TreeOptions) -> Result<Option<FormatResult<PyramidImage>>> {
-    let Some(pyramid) = Pyramid::of(&meta::for_formats(&*group.metadata()?)) else { return Ok(None) };
-    if let Err(reason) = check_levels(&pyramid) {
-        return Ok(Some(Err(reason)));
+/// Fails if the group's members cannot be read, or a level cannot be opened.
+pub fn picture(group: &OpenedGroup, pyramid: &Pyramid, options: &TreeOptions) -> Result<FormatResult<PyramidImage>> {
+    if let Err(reason) = check_levels(pyramid) {
+        return Ok(Err(reason));
     }
     let mut levels = Vec::new();
     for level in &pyramid.levels {
         match cells(group, &level.name, pyramid.attribute, options)? {
             Ok(cells) => levels.push(cells),
-            Err(reason) => return Ok(Some(Err(reason))),
+            Err(reason) => return Ok(Err(reason)),
         }
     }
-    let content = ome_tiff(&pyramid, &levels, &group.path().shown_name());
-    let name = picture_name(&pyramid);
-    Ok(Some(content.map(|content| PyramidImage { name, content })))
+    let content = ome_tiff(pyramid, &levels, &group.path().shown_name());
+    let name = picture_name(pyramid);
+    Ok(content.map(|content| PyramidImage { name, content }))
 }
 
 fn picture_name(pyramid: &Pyramid) -> String {
@@ -66,35 +64,32 @@ pub enum Picture {
     LeftOut(String, String, bool),
 }
 
-/// Returns whether a group has an image.
-pub fn picture_state(group: &OpenedGroup, options: &TreeOptions) -> Picture {
-    let Some(pyramid) = pyramid_of(group) else { return Picture::NoPyramid };
-    let path = format!("{TIFF}/{}", picture_name(&pyramid));
-    match picture(group, options) {
-        Ok(None) => Picture::NoPyramid,
-        Ok(Some(Ok(_))) => Picture::Present(path),
-        Ok(Some(Err(reason))) => Picture::LeftOut(path, reason.to_string(), true),
+/// Returns whether a group that is a pyramid has an image.
+pub fn picture_state(group: &OpenedGroup, pyramid: &Pyramid, options: &TreeOptions) -> Picture {
+    let path = format!("{TIFF}/{}", picture_name(pyramid));
+    match picture(group, pyramid, options) {
+        Ok(Ok(_)) => Picture::Present(path),
+        Ok(Err(reason)) => Picture::LeftOut(path, reason.to_string(), true),
         Err(error) => Picture::LeftOut(path, error.to_string(), false),
     }
 }
 
-/// Returns the pyramid that a group is, if it is a pyramid and its metadata can be read.
-fn pyramid_of(group: &OpenedGroup) -> Option<Pyramid> {
-    Pyramid::of(&meta::for_formats(&*group.metadata().ok()?))
+/// Returns the pyramid that a group is; `None` if it is no pyramid.
+///
+/// # Errors
+/// Fails if the group's metadata cannot be read.
+pub fn pyramid_of(group: &OpenedGroup) -> Result<Option<Pyramid>> {
+    Ok(Pyramid::of(&meta::for_formats(&*group.metadata()?)))
 }
 
-/// Returns the level of a pyramid that an array is, if it is one.
-pub fn level_of(group: &OpenedGroup, array: &OpenedArray) -> Option<PyramidLevel> {
-    if array.schema().is_sparse() {
-        return None;
-    }
-    let pyramid = pyramid_of(group)?;
+/// Returns the level of a pyramid that a dense array is, if it is one.
+pub fn level_of<'p>(group: &OpenedGroup, pyramid: &'p Pyramid, array: &OpenedArray) -> Option<&'p PyramidLevel> {
     if !array.schema().attributes.iter().any(|attribute| attribute.name == pyramid.attribute) {
         return None;
     }
     let members = group.members().ok()?;
     let member = members.iter().find(|member| member.place.path().is_some_and(|path| path == array.path()))?;
-    pyramid.levels.into_iter().find(|level| level.name == member.name)
+    pyramid.levels.iter().find(|level| level.name == member.name)
 }
 
 /// Returns the cells of a level, which is a member of the group.

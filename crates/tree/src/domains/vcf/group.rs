@@ -33,10 +33,6 @@ pub const DOMAIN: Domain = Domain {
     of_group: Some(|group| Box::new(VcfGroup { shown: group, files: SingleFlight::new() })),
     // The texts of the statistics of alleles are stored as CHAR.
     array_form: Some(|schema| is_statistics(schema).then(|| of_table(TableForm::WithTexts))),
-    member_form: Some(|group, array| {
-        Ok(dataset_of_calls(group, array)?
-            .map(|dataset| of_table(TableForm::Computed(Arc::new(CallTable::new(dataset))))))
-    }),
     ..Domain::NONE
 };
 
@@ -76,6 +72,11 @@ impl GroupDomain for VcfGroup {
             Ok(files) => (files.is_some().then_some(VCF).into_iter().collect(), true),
             Err(error) => (Vec::new(), !error.is_transient()),
         }
+    }
+
+    fn member_form(&self, array: &Arc<OpenedArray>) -> Result<Option<ArrayForm>> {
+        let dataset = dataset_of_calls(&self.shown.group, array)?;
+        Ok(dataset.map(|dataset| of_table(TableForm::Computed(Arc::new(CallTable::new(dataset))))))
     }
 
     fn describe_views(&self, views: &mut DescribedViews) -> Result<()> {
