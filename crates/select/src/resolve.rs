@@ -20,6 +20,8 @@ use super::{position, value};
 /// The first error, from left to right.
 pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
     let mut selected: Vec<Option<Selected>> = vec![None; dimensions.len()];
+    // By dimension, the text that gave its ranges, and the label by which it did.
+    let mut given_by: HashMap<usize, (&DimensionText<'_>, Option<&str>)> = HashMap::new();
     let mut numbers: HashMap<&str, (usize, Option<&SelectableLabel>)> = HashMap::new();
     for (place, text) in texts.iter().enumerate() {
         let (number, label) = match text.name {
@@ -48,8 +50,19 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
             }
         };
         let (Some(bounds), Some(slot)) = (dimensions.get(number), selected.get_mut(number)) else { continue };
-        if slot.is_some() {
-            let message = format!("{} has its ranges already; several are joined by '+'", called(bounds, number));
+        let by_label = label.map(|label| label.0.name());
+        if let Some((before, label_before)) = given_by.insert(number, (text, by_label)) {
+            let (before, own) = (before.whole.text, text.whole.text);
+            let message = match label_before == by_label {
+                true => {
+                    let added = own.split_once('=').map_or(own, |(_, ranges)| ranges);
+                    format!(
+                        "{before} selects along {} already; to add {added}, write {before}+{added}",
+                        called(bounds, number)
+                    )
+                }
+                false => format!("{before} selects along {} already; write one of them", called(bounds, number)),
+            };
             return Err(SelectionError::syntax(text.whole, message));
         }
         let (selected, called) = match label {

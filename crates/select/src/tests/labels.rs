@@ -120,8 +120,8 @@ fn errors_in_labels_are_explained() {
         ("lat=95..", SelectionErrorKind::Outside, 4, "label lat: nothing shown lies there; give both ends"),
         ("time=2024", SelectionErrorKind::Outside, 5, "label time: no part of this lies within the domain"),
         ("time=2023..2023..2", SelectionErrorKind::Syntax, 5, "label time: labels are selected without steps"),
-        ("lat=10..90,y=1", SelectionErrorKind::Syntax, 11, "y has its ranges already; several are joined by '+'"),
-        ("10,lat=45", SelectionErrorKind::Syntax, 3, "y has its ranges already; several are joined by '+'"),
+        ("lat=10..90,y=1", SelectionErrorKind::Syntax, 11, "lat=10..90 selects along y already; write one of them"),
+        ("10,lat=45", SelectionErrorKind::Syntax, 3, "10 selects along y already; write one of them"),
         (
             "depth=4",
             SelectionErrorKind::Syntax,
