@@ -18,11 +18,13 @@ const BLOCKS_AT_A_TIME: u64 = 64;
 /// Maximum size in bytes of geometries that are gone through to find their bounds.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// Geometries, and the coordinates of their places: for each side of the box around a geometry, the dimension that tells
-/// where it is.
+/// Geometries, and the coordinates of their places.
 pub struct PlacedGeometries {
     geometries: StoredGeometries,
-    places: [Arc<dyn Content>; 4],
+    /// The dimensions that tell where geometries are, each once.
+    places: Vec<Arc<dyn Content>>,
+    /// For each side of the box around a geometry, the number of its dimension.
+    place_of: [usize; 4],
 }
 
 /// How far geometries reach.
@@ -42,7 +44,15 @@ impl PlacedGeometries {
     pub(super) fn new(geometries: &Column, places: [&Column; 4]) -> Option<Self> {
         let stored = StoredGeometries::of(geometries).filter(|_| geometries.values.len() <= MAX_BYTES)?;
         let fits = places.iter().all(|place| place.values.len() == stored.rows.saturating_mul(8));
-        fits.then(|| PlacedGeometries { geometries: stored, places: places.map(|place| place.values.clone()) })
+        let mut distinct: Vec<Arc<dyn Content>> = Vec::new();
+        let place_of = places.map(|place| {
+            let known = distinct.iter().position(|known| Arc::ptr_eq(known, &place.values));
+            known.unwrap_or_else(|| {
+                distinct.push(place.values.clone());
+                distinct.len() - 1
+            })
+        });
+        fits.then_some(PlacedGeometries { geometries: stored, places: distinct, place_of })
     }
 
     /// Returns the number of geometries.
@@ -80,7 +90,7 @@ impl PlacedGeometries {
         self.geometries.for_each(rows.clone(), &mut |row, geometry| {
             let Some(geometry) = geometry else { return Ok(()) };
             let (sides, number) = (box_of(geometry, row)?, (row - rows.start) as usize);
-            let of_row = std::array::from_fn(|side| places[side].get(number).copied().unwrap_or(f64::NAN));
+            let of_row = self.place_of.map(|place| places[place].get(number).copied().unwrap_or(f64::NAN));
             found = found.and(Reach::of(sides, of_row));
             Ok(())
         })?;
@@ -90,8 +100,8 @@ impl PlacedGeometries {
 
 impl Recorded for PlacedGeometries {
     fn record(&self, recorder: &mut Recorder) {
-        let Self { geometries, places } = self;
-        recorder.add::<Self>(());
+        let Self { geometries, places, place_of } = self;
+        recorder.add::<Self>(place_of);
         geometries.record(recorder);
         places.iter().for_each(|place| Content::record(place, recorder));
     }
