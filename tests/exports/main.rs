@@ -4,6 +4,7 @@
 //! so do tests that need a mount if mounting is impossible.
 
 mod arrow;
+mod coordinate_systems;
 mod documented;
 mod gdal;
 mod hdf5;

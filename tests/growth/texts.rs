@@ -4,8 +4,8 @@ use serde_json::Value;
 use tilefs_base::json;
 use tilefs_export::Metadatum;
 use tilefs_export::geo::pam::Pam;
-use tilefs_export::geo::projjson;
 use tilefs_export::geo::wkt::CoordinateSystem;
+use tilefs_export::geo::{projjson, projjson_of_wkt};
 use tilefs_export::pyramid::Pyramid;
 use tilefs_export::tables::pandas::PandasFrame;
 use tilefs_threads::cancellation;
@@ -135,6 +135,18 @@ fn coordinate_systems() {
         };
         grow_with_the_input(name, size, make, uses);
     }
+    // Each axis and each parameter of the result has a copy of its unit.
+    const CONVERTED: [Form; 5] = [
+        ("parameters", 8, |n| projected(n, "US survey foot")),
+        ("a long unit", 60, |n| projected(30, &"x".repeat(n))),
+        ("a unit that is too long", 300, |n| projected(30, &"x".repeat(n))),
+        ("parameters and a long unit", 100, |n| projected(n, &"x".repeat(n))),
+        ("parts", 200, |n| format!("COMPD_CS[\"a\"{}]", each(n, |_| format!(",{}", projected(1, "foot"))))),
+    ];
+    for (name, size, make) in FORMS.into_iter().chain(CONVERTED) {
+        grow_with_the_input(name, size, make, |text| drop(projjson_of_wkt::projjson(&text)));
+    }
+    assert!(projjson_of_wkt::projjson(&projected(30, "foot")).is_some());
     const OF_PROJ: [Form; 3] = [
         ("bound", 25, |n| "{\"type\":\"BoundCRS\",\"name\":\"a\",\"source_crs\":".repeat(n) + "{}" + &"}".repeat(n)),
         ("members", 500, |n| system(&format!("\"members\":[{}]", list(n, "{\"name\":\"m\"}")))),
@@ -143,6 +155,15 @@ fn coordinate_systems() {
     for (name, size, make) in OF_PROJ {
         grow_with_the_input(name, size, make, |text| drop(projjson::well_known_text(&text)));
     }
+}
+
+/// Returns a projected system of the first version with so many parameters in a unit.
+fn projected(parameters: usize, unit: &str) -> String {
+    format!(
+        "PROJCS[\"a\",GEOGCS[\"b\",DATUM[\"c\",SPHEROID[\"d\",1,2]],UNIT[\"degree\",0.0174532925199433]],\
+         PROJECTION[\"Mercator_1SP\"]{},UNIT[\"{unit}\",0.3]]",
+        ",PARAMETER[\"false_easting\",1]".repeat(parameters)
+    )
 }
 
 fn list(count: usize, value: &str) -> String {

@@ -18,6 +18,18 @@ const MAX_AXES: usize = 3;
 const MAX_PARAMETERS: usize = 32;
 const MAX_UNIT: usize = 256;
 
+/// The beginnings of names that Esri gives to datums, and by which PROJ finds none in PROJJSON: of all that are registered,
+/// those of PROJ 9.5.
+const ONLY_ESRI: [&str; 7] = [
+    "D_BH_ETRS89",
+    "D_CR-SIRGAS",
+    "D_D48",
+    "D_Hermannskogel",
+    "D_IG",
+    "D_Mayotte_Geodetic_Reference_Frame_2023",
+    "D_Observatorio_Meteorologico_1939",
+];
+
 /// Elements of a datum that move positions, which are bound systems for PROJ.
 const SHIFTS: [&str; 2] = ["TOWGS84", "EXTENSION"];
 
@@ -33,8 +45,9 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
     let mut system = named(element)?;
     let kind = kind(element)?;
     system.insert("type".to_owned(), kind.into());
-    // A text of the first version that PROJ's own words extend, such as a shift of the datum, means more than its elements.
-    if element.child(&["EXTENSION", "BOUNDCRS"]).is_some() {
+    // A text of the first version that PROJ's own words extend, such as a shift of the datum, means more than its elements;
+    // and one of Esri with a unit of height has an axis that none of them names.
+    if element.child(&["EXTENSION", "BOUNDCRS", "LINUNIT"]).is_some() {
         return None;
     }
     match kind {
@@ -85,7 +98,7 @@ fn kind(element: &WktElement<'_>) -> Option<&'static str> {
 
 /// Returns the geographic system of a projected one.
 fn base_system(base: &WktElement<'_>) -> Option<Map<String, Value>> {
-    if base.child(&["EXTENSION", "BOUNDCRS"]).is_some() {
+    if base.child(&["EXTENSION", "BOUNDCRS", "LINUNIT"]).is_some() {
         return None;
     }
     let mut system = named(base)?;
@@ -111,11 +124,17 @@ fn named(element: &WktElement<'_>) -> Option<Map<String, Value>> {
 fn frame(system: &WktElement<'_>) -> Option<Map<String, Value>> {
     let ensemble = system.child(&["ENSEMBLE"]);
     let element = ensemble.or_else(|| system.child(&["DATUM", "GEODETICDATUM", "TRF"]))?;
-    if element.child(&SHIFTS).is_some() {
+    let name = element.text()?;
+    if element.child(&SHIFTS).is_some() || ONLY_ESRI.iter().any(|only| name.starts_with(only)) {
+        return None;
+    }
+    // The first version has no brackets in the name of a datum, and so another name than the datum.
+    let is_first_version = element.child(&["SPHEROID"]).is_some();
+    if is_first_version && system.text().is_some_and(|system| system.contains('[')) {
         return None;
     }
     let mut frame = named(element)?;
-    if element.text() == Some("WGS_1984") {
+    if name == "WGS_1984" {
         frame.insert("name".to_owned(), "World Geodetic System 1984".into());
     }
     let ellipsoid = element.child(&["SPHEROID", "ELLIPSOID"])?;
