@@ -14,6 +14,11 @@ use tilefs_vfs::{Folder, Node};
 
 use super::failure::Failure;
 use super::hints;
+use tilefs::read_ahead::Window;
+use tilefs_tree::node::suggest::suggestion;
+use tilefs_tree::node::why_absent;
+use tilefs_tree::select::{Addressing, time};
+use tilefs_tree::{self as tree, Folder, MountedTree, Node, Stored, TreeOptions};
 
 /// Number of prefetching threads for remote storage, where they mostly wait.
 const REMOTE_READ_AHEAD_WORKERS: usize = 32;
@@ -93,14 +98,15 @@ fn open_checked(array: &Path, options: &TreeOptions) -> Result<Stored, Failure> 
 /// Returns the node at a path in the tree; an empty path is the root. Failures name the path.
 pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
     let mut node = Node::Folder(Arc::clone(root));
-    for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
+    let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    for (number, name) in names.iter().enumerate() {
         let found = match &node {
             Node::Folder(folder) => folder.lookup(name).map_err(|error| Failure::from(error).about(path))?,
             Node::File(_) => None,
         };
         node = found.ok_or_else(|| {
             let why = match &node {
-                Node::Folder(folder) => folder.why_absent(name),
+                Node::Folder(folder) => why_absent(&**folder, names.get(number..).unwrap_or_default()),
                 Node::File(_) => None,
             };
             let why = why.unwrap_or_else(|| match suggestion(&**root, path) {

@@ -181,8 +181,9 @@ impl FolderBuilder {
     pub fn add_fields(&mut self, fields: &FieldFolder, of: WhichFields, views: Vec<DeclareFiles>) {
         let files = Arc::new(FilesOfFields::new(fields, of, views));
         self.notes.push(FileNote::Fields(self.place.clone(), files.clone()));
-        if !files.is_empty() {
-            self.folder.add_all(files);
+        match files.is_empty() {
+            true => self.folder.explain_by(files),
+            false => self.folder.add_all(files),
         }
     }
 
@@ -196,7 +197,7 @@ impl FolderBuilder {
         build(&mut inner);
         if inner.folder.is_empty() {
             if let Some((path, reason)) = inner.notes.iter().find_map(FileNote::first_reason) {
-                self.folder.explain_absence(name, &format!("{path}: {reason}"));
+                self.folder.explain_empty(name, &format!("{path}: {reason}"), inner.folder);
             }
         } else {
             self.folder.add_with(name, Node::Folder(Arc::new(inner.folder)), listing);

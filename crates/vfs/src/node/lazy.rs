@@ -9,7 +9,7 @@ use tilefs_base::error::Result;
 use tilefs_threads::single_flight::SingleFlight;
 
 use crate::node::listing::Listing;
-use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node};
+use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node, why_absent};
 
 /// A function that makes a content, and says whether the content may be kept.
 type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
@@ -148,6 +148,10 @@ pub struct FixedFolder {
     listing: Vec<ListingPart>,
     /// Names that a reader may look for but that do not exist, with the reasons.
     absent: HashMap<String, String>,
+    /// Folders that do not exist because they would be empty, by name. They know why they lack their files.
+    empty: HashMap<String, FixedFolder>,
+    /// Folders that have no nodes, and know why.
+    without_nodes: Vec<Arc<dyn Folder>>,
     describe: Option<Describe>,
     memory: usize,
     holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
@@ -162,8 +166,17 @@ enum ListingPart {
 
 impl FixedFolder {
     pub fn new(modified: SystemTime) -> Self {
-        let (nodes, listing, absent) = (HashMap::new(), Vec::new(), HashMap::new());
-        FixedFolder { modified, nodes, listing, absent, describe: None, memory: NODE, holds: None }
+        FixedFolder {
+            modified,
+            nodes: HashMap::new(),
+            listing: Vec::new(),
+            absent: HashMap::new(),
+            empty: HashMap::new(),
+            without_nodes: Vec::new(),
+            describe: None,
+            memory: NODE,
+            holds: None,
+        }
     }
 
     /// Adds a listed node. If the name exists already, its first node is kept.
@@ -208,6 +221,18 @@ impl FixedFolder {
         self.absent.insert(name.to_owned(), reason.to_owned());
     }
 
+    /// Records why there is no folder of this name: `folder` would be empty.
+    pub fn explain_empty(&mut self, name: &str, reason: &str, folder: FixedFolder) {
+        self.explain_absence(name, reason);
+        self.memory += folder.memory();
+        self.empty.insert(name.to_owned(), folder);
+    }
+
+    /// Adds a folder that has no nodes, and knows why.
+    pub fn explain_by(&mut self, folder: Arc<dyn Folder>) {
+        self.without_nodes.push(folder);
+    }
+
     /// Sets the extended attributes.
     pub fn describe_by(&mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) {
         self.describe = Some(Box::new(describe));
@@ -244,7 +269,15 @@ impl Folder for FixedFolder {
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
-        self.absent.get(name).cloned().or_else(|| self.others().find_map(|folder| folder.why_absent(name)))
+        let mut others = self.others().chain(&self.without_nodes);
+        self.absent.get(name).cloned().or_else(|| others.find_map(|folder| folder.why_absent(name)))
+    }
+
+    fn why_absent_below(&self, name: &str, below: &[&str]) -> Option<String> {
+        match self.empty.get(name) {
+            Some(folder) => why_absent(folder, below),
+            None => self.why_absent(name),
+        }
     }
 
     fn known_paths(&self) -> Vec<String> {

@@ -151,6 +151,12 @@ pub trait Folder: Send + Sync {
         self.inner()?.why_absent(name)
     }
 
+    /// Returns the reason why there is nothing at a path that begins with an absent name and goes on with `below`, which
+    /// is not empty: that for the name, unless the folder knows which names it would have.
+    fn why_absent_below(&self, name: &str, below: &[&str]) -> Option<String> {
+        self.inner().map_or_else(|| self.why_absent(name), |inner| inner.why_absent_below(name, below))
+    }
+
     /// Returns the names that `ls` shows, in the preferred order.
     fn list(&self) -> Result<Vec<Entry>>;
 
@@ -188,6 +194,16 @@ pub trait Folder: Send + Sync {
     /// Returns the extended attributes, by full name (`user.…`).
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.inner().map(Folder::extended_attributes).unwrap_or_default()
+    }
+}
+
+/// Returns the reason why there is nothing at a path in a folder that has no node of the first name, if there is a
+/// specific one.
+pub fn why_absent(folder: &dyn Folder, path: &[&str]) -> Option<String> {
+    match path {
+        [] => None,
+        [name] => folder.why_absent(name),
+        [name, below @ ..] => folder.why_absent_below(name, below),
     }
 }
 

@@ -7,7 +7,7 @@ use tilefs_base::lru_cache::LruCache;
 use tilefs_threads::cancellation;
 
 use crate::node::suggest::suggestion;
-use crate::node::{File, Folder, Node};
+use crate::node::{File, Folder, Node, why_absent};
 
 /// Maximum number of names in a path; longer paths do not exist.
 const MAX_DEPTH: usize = 256;
@@ -68,11 +68,12 @@ impl RecentNodes {
         let mut path = String::new();
         let ends: Vec<usize> = names.iter().map(|name| push_name(&mut path, name.as_ref())).collect();
         let (mut found, depth) = self.nearest(&path, &ends);
-        for (name, end) in names.iter().zip(&ends).skip(depth) {
+        for (number, (name, end)) in names.iter().zip(&ends).enumerate().skip(depth) {
             let Node::Folder(folder) = &found.node else { return Ok(Lookup::Absent(None)) };
             let Some(node) = folder.lookup(name.as_ref())? else {
                 let near = || suggestion(&*self.root, &path).map(|near| format!("no such file; did you mean {near}?"));
-                return Ok(Lookup::Absent(folder.why_absent(name.as_ref()).or_else(near)));
+                let rest: Vec<&str> = names.iter().skip(number).map(AsRef::as_ref).collect();
+                return Ok(Lookup::Absent(why_absent(&**folder, &rest).or_else(near)));
             };
             // A cancelled lookup may have returned incomplete data.
             cancellation::check()?;
