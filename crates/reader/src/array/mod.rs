@@ -3,7 +3,7 @@
 //! From the lowest to the highest, and each uses only those before it: `field_id`, `undecodable`, `order`, `directory`
 //! (what a listing of an array's folder says), `context`, `visits`, `metadata_tiles`, `folder` (the fragments and schemas
 //! opened from it), `tiles`, `fragment`, `spaced_lists`, `metadata`; then `opened_array`, which has the [`OpenedArray`];
-//! and on top of it `bounds`, `identity`, `labels`, [`sparse`], [`dense`], `lost_cells` and [`verify`].
+//! and on top of it `bounds`, `identity`, `labels`, [`sparse`], [`dense`], `lost_cells`, [`origin`] and [`verify`].
 
 mod bounds;
 pub(crate) mod context;
@@ -19,6 +19,7 @@ pub(crate) mod metadata;
 pub(crate) mod metadata_tiles;
 mod opened_array;
 pub(crate) mod order;
+pub mod origin;
 mod spaced_lists;
 pub mod sparse;
 pub(crate) mod tiles;

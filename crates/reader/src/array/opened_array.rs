@@ -354,7 +354,7 @@ impl OpenedArray {
     }
 
     /// Returns the number of an attribute in the schema of a fragment that has it.
-    fn own_attribute(&self, fragment: usize, attribute: usize) -> Result<usize> {
+    pub(super) fn own_attribute(&self, fragment: usize, attribute: usize) -> Result<usize> {
         let outline = self.outline(fragment)?;
         let wanted = &self.schema.attributes[attribute];
         let attributes = &outline.schema.attributes;

@@ -8,8 +8,8 @@
 
 mod columns;
 mod merge;
-mod rows;
-mod select;
+pub(super) mod rows;
+pub(super) mod select;
 mod sorted_rows;
 mod sorting;
 mod statistics;

@@ -412,7 +412,7 @@ impl SparseView {
     ///
     /// # Errors
     /// Any damage in the R-trees of selected cells; those of the storage.
-    pub(super) fn query(&self) -> Result<&Arc<Query>> {
+    pub(in crate::array) fn query(&self) -> Result<&Arc<Query>> {
         match &self.stored {
             Some(stored) => stored.query(),
             None if self.query.selection.is_none() || self.query.is_narrowed => Ok(&self.query),
@@ -447,7 +447,7 @@ impl SparseView {
     }
 
     /// Returns the map from rows to cells.
-    pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
+    pub(in crate::array) fn map(&self) -> Result<&Arc<RowMap>> {
         self.map.get_or_make(|| match &self.stored {
             None => self.build_map().map(Arc::new),
             Some(stored) if self.query.is_row_major() => stored.map().cloned(),

@@ -75,6 +75,11 @@ impl Tiles {
         self.whole_tile
     }
 
+    /// Returns whether each chunk of a tile has consecutive cells in the array's order.
+    pub fn has_chunks_of_cells(&self) -> bool {
+        self.sorted.is_none()
+    }
+
     /// Returns the decoder of this file's pipeline.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder

@@ -57,6 +57,11 @@ impl VarTiles {
         size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.file.path()))
     }
 
+    /// Returns the files of the offsets and of the values.
+    pub(crate) fn files(&self) -> (&Tiles, &Tiles) {
+        (&self.offsets.tiles, &self.values)
+    }
+
     /// Returns a tile of `cells` cells, decoded as one unit. For tiles with [`VarTiles::is_whole`], or if the whole
     /// tile is required.
     ///

@@ -1,5 +1,6 @@
 //! The files of one fragment that hold a column: cells of a fixed size, or cells of variable size.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
@@ -11,7 +12,7 @@ use tilefs_storage::StoreKey;
 
 use super::cells::TileCells;
 use crate::array::OpenedArray;
-use crate::array::folder::outline::FieldFile;
+use crate::array::folder::outline::{FieldFile, Outline};
 use crate::array::order::key::AxisColumn;
 use crate::array::tiles::Tiles;
 use crate::array::tiles::reader::{TileReader, add_pieces};
@@ -61,6 +62,14 @@ pub enum FixedFile {
 /// The first format version in which every dimension has files of its own.
 const SPLIT_COORDINATES_SINCE: u32 = 5;
 
+/// Returns the field of a fragment that has the coordinates along a dimension.
+pub fn field_of_dimension(outline: &Outline, dimension: usize) -> FragmentField {
+    match outline.facts.version >= SPLIT_COORDINATES_SINCE {
+        true => FragmentField::Dimension(dimension),
+        false => FragmentField::Coordinates,
+    }
+}
+
 impl FixedFile {
     /// Opens the coordinates along a dimension in a visible fragment.
     ///
@@ -93,13 +102,7 @@ impl FixedFile {
     /// Any damage in the fragment's metadata.
     pub fn name_of_dimension(array: &OpenedArray, fragment: usize, dimension: usize) -> Result<String> {
         let outline = array.outline(fragment)?;
-        let version = outline.facts.version;
-        let field = if version >= SPLIT_COORDINATES_SINCE {
-            FragmentField::Dimension(dimension)
-        } else {
-            FragmentField::Coordinates
-        };
-        Ok(FieldFiles::of(field, version, &outline.schema)?.data())
+        Ok(FieldFiles::of(field_of_dimension(&outline, dimension), outline.facts.version, &outline.schema)?.data())
     }
 
     /// Opens the cells of an attribute (given its number in the array's schema) or their validity. If the fragment
@@ -235,6 +238,26 @@ impl FixedFile {
         pieces: &mut Vec<UnitCopy<'u, 'o, TileUnit>>,
     ) -> Result<()> {
         add_pieces(units, self.start(cells), out, pieces)
+    }
+
+    /// Returns the tiles of the file, the decoded size of the tile that holds a cell, and the bytes of the cell in it;
+    /// `None` if the fragment lacks the field.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a tile of more than 2^64 bytes.
+    pub fn bytes_of(&self, cell: TileCells) -> Result<Option<(Arc<Tiles>, u64, Range<u64>)>> {
+        let (tiles, cell_size, skipped) = match self {
+            FixedFile::Fill(_) => return Ok(None),
+            FixedFile::Zipped { tiles, cell_size, dimension, interleaved: true, .. } => {
+                (tiles, *cell_size as u64, (*dimension * *cell_size) as u64)
+            }
+            FixedFile::Own { tiles, cell_size } | FixedFile::Zipped { tiles, cell_size, .. } => {
+                (tiles, *cell_size as u64, 0)
+            }
+        };
+        let size = self.tile_size(cell)?;
+        let start = self.start(cell) + skipped;
+        Ok(Some((tiles.clone(), size, start..start + cell_size)))
     }
 
     /// Returns the decoded size of the tile that holds these cells.
