@@ -111,6 +111,16 @@ impl Explanations {
         explanations
     }
 
+    /// Returns the fields whose files are in the folder.
+    pub fn fields(&self) -> &FieldFolder {
+        &self.fields
+    }
+
+    /// Returns the list of files of the folder, once it is known.
+    pub fn files(&self) -> Option<&FileList> {
+        self.files.get()
+    }
+
     /// Sets the list of files of the folder.
     pub fn set_files(&self, files: FileList) {
         // A folder is built once, so the first list is kept.

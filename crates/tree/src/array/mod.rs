@@ -1,8 +1,10 @@
 //! An array as a folder of files.
 
 pub mod explain;
+pub mod explanation;
 pub mod history;
 pub mod nonempty;
+pub mod origins;
 pub mod slice;
 
 use std::sync::Arc;
@@ -291,6 +293,7 @@ fn fields_folder(
     explanations.set_files(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
+    builder.folder.made_of(explanations.clone());
     Ok((builder.folder, explanations))
 }
 

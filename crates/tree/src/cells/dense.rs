@@ -19,6 +19,7 @@ use tilefs_reader::array::dense::{
     AxisCoordinates, AxisSelection, CellStatistics, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
     grid::{Grid, PositionBox},
 };
+use tilefs_reader::array::origin::{self, CellOrigin, CellRun};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{FieldFile, OpenedArray};
 use tilefs_reader::array::{LabelArray, ValueBounds};
@@ -317,6 +318,14 @@ impl Subarray for DenseSubarray {
     fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         let (number, attribute) = self.attribute(field)?;
         Ok(Arc::new(RawFile(VarOffsets::new(self.var_column(number, &attribute.fill)?)?)))
+    }
+
+    fn cell_origin(&self, attribute: usize, cell: u64) -> Result<Option<CellOrigin>> {
+        origin::origin_of_cell(&self.dense.view()?, &self.selection, attribute, cell)
+    }
+
+    fn runs(&self, attribute: usize, most: usize) -> Result<Vec<CellRun>> {
+        origin::runs_of_cells(&self.dense.view()?, &self.selection, attribute, 0, most)
     }
 
     fn validity(&self, field: FieldId) -> Result<Validity> {

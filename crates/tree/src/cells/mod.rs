@@ -22,6 +22,7 @@ use tilefs_format::schema::{ArraySchema, CellValNum};
 pub use tilefs_reader::array::FieldId;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::dense::{IndexBox, Selection};
+use tilefs_reader::array::origin::{CellOrigin, CellRun};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_select::{self as select, Addressing};
 
@@ -151,6 +152,37 @@ pub trait Subarray: Send + Sync {
     /// Any damage in the data that determines which cells are rows.
     fn origin(&self, _row: u64) -> Result<Option<(String, u64)>> {
         Ok(None)
+    }
+
+    /// Returns where a cell's value of an attribute comes from, by the cell's number in file order, and which other cells
+    /// have its coordinates; `None` past the last cell.
+    ///
+    /// # Errors
+    /// Any damage in the data that determines it.
+    fn cell_origin(&self, _attribute: usize, _cell: u64) -> Result<Option<CellOrigin>> {
+        Ok(None)
+    }
+
+    /// Returns where the first cells come from for an attribute, as at most `most` runs.
+    ///
+    /// # Errors
+    /// Any damage in the data that determines it.
+    fn runs(&self, _attribute: usize, _most: usize) -> Result<Vec<CellRun>> {
+        Ok(Vec::new())
+    }
+
+    /// Returns the selected cells of a sparse array that are not shown; `None` without a selection, and for very many
+    /// cells.
+    ///
+    /// # Errors
+    /// Any damage in the delete conditions.
+    fn hidden(&self) -> Result<Option<CellOrigin>> {
+        Ok(None)
+    }
+
+    /// Returns whether the rows are some of the array's, because of a selection.
+    fn is_part(&self) -> bool {
+        false
     }
 
     /// Returns one byte per cell of a nullable attribute, 0 for null.

@@ -12,7 +12,8 @@ use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
-use tilefs_reader::array::OpenedArray;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::origin::{self, CellOrigin, CellRun};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
@@ -212,6 +213,23 @@ impl Subarray for SparseSubarray {
     fn origin(&self, row: u64) -> Result<Option<(String, u64)>> {
         let cell = self.view()?.stored_cell(row)?;
         Ok(cell.map(|(fragment, cell)| (self.array.fragment_name(fragment).to_owned(), cell)))
+    }
+
+    fn cell_origin(&self, _attribute: usize, cell: u64) -> Result<Option<CellOrigin>> {
+        origin::origin_of_row(&*self.view()?, cell)
+    }
+
+    fn runs(&self, _attribute: usize, most: usize) -> Result<Vec<CellRun>> {
+        origin::runs_of_rows(&*self.view()?, 0, most)
+    }
+
+    fn hidden(&self) -> Result<Option<CellOrigin>> {
+        let Some(ranges) = &self.ranges else { return Ok(None) };
+        origin::hidden_cells(&*self.view()?, ranges)
+    }
+
+    fn is_part(&self) -> bool {
+        self.ranges.is_some()
     }
 
     fn validity(&self, field: FieldId) -> Result<Validity> {

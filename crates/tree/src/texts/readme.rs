@@ -89,6 +89,9 @@ fn title(description: &Description<'_>) -> String {
     for warning in &description.warnings {
         text += &format!("WARNING: {}\n", in_line(warning));
     }
+    if !description.warnings.is_empty() {
+        text += "tilefs explain ARRAY FILE --row N says which fragment, tile and bytes a value of a file comes from.\n";
+    }
     text + "\n"
 }
 

@@ -16,7 +16,7 @@ use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
 use crate::views::tables::{columns, no_tables, note_fields, note_missing_columns, stored_columns, unknown_column};
-use crate::views::view::{Add, CommandTask, Parts, View};
+use crate::views::view::{Add, CellBytes, CommandTask, Parts, View};
 
 /// The table in Arrow's IPC format.
 pub static ARROW: View = View {
@@ -32,6 +32,7 @@ pub static ARROW: View = View {
         shown: Shown::With("arrow"),
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::Derived,
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         note_missing_columns(builder, fields, "cells.arrow", arrow::check);

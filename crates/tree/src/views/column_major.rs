@@ -13,7 +13,7 @@ use crate::fields::columns::column_of;
 use crate::views::builder::FilesOfField;
 use crate::views::facts::{Shown, ViewFacts};
 use crate::views::npy::NPY;
-use crate::views::view::{Add, View, only_dense};
+use crate::views::view::{Add, CellBytes, View, only_dense};
 
 /// The values, first axis fastest.
 pub static COLUMN_MAJOR: View = View {
@@ -27,6 +27,7 @@ pub static COLUMN_MAJOR: View = View {
         shown: Shown::WithAll,
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::Values,
     fits: only_dense,
     add: Add::OfFields(add),
     ..View::PLAIN

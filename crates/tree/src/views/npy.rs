@@ -14,7 +14,7 @@ use crate::fields::columns::column_of;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};
-use crate::views::view::{Add, CommandTask, View};
+use crate::views::view::{Add, CellBytes, CommandTask, View};
 
 /// NumPy's own form.
 pub static NPY: View = View {
@@ -30,6 +30,7 @@ pub static NPY: View = View {
         web: Some(WebCommand { place: 3, about: "In NumPy", write: load_url }),
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::NumPy,
     add: Add::OfFields(add),
     commands: &[(CommandTask::Memory, load)],
     ..View::PLAIN

@@ -19,7 +19,7 @@ use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};
 use crate::views::parts::{PARTS, part_name, part_of};
 use crate::views::tables::{columns_with_fields, no_tables, note_fields, note_missing_columns};
-use crate::views::view::{Add, CommandTask, Parts, View};
+use crate::views::view::{Add, CellBytes, CommandTask, Parts, View};
 
 /// The table in Parquet.
 pub static PARQUET: View = View {
@@ -35,6 +35,7 @@ pub static PARQUET: View = View {
         shown: Shown::With("parquet"),
         web: Some(WebCommand { place: 2, about: "As a table in DuckDB", write: query_url }),
     },
+    cell_bytes: CellBytes::Derived,
     fits: no_tables,
     add: Add::OfArray(add),
     parts: &[Parts {

@@ -12,7 +12,7 @@ use crate::fields::{FieldFolder, xattrs};
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number, od};
 use crate::views::facts::ViewFacts;
-use crate::views::view::{Add, CommandTask, View};
+use crate::views::view::{Add, CellBytes, CommandTask, View};
 
 /// The values, end to end, little-endian.
 pub static RAW: View = View {
@@ -24,6 +24,7 @@ pub static RAW: View = View {
         holds_values: true,
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::Values,
     add: Add::OfFields(|files| match files.id {
         FieldId::Attribute(_) => add_values(files, &RAW.facts),
         FieldId::Dimension(_) => {}
@@ -41,6 +42,7 @@ pub static COORDINATES: View = View {
         lacks: "types and units, which schema.json has",
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::Values,
     add: Add::OfFields(|files| match files.id {
         FieldId::Dimension(_) => add_values(files, &COORDINATES.facts),
         FieldId::Attribute(_) => {}
@@ -57,6 +59,7 @@ pub static OFFSETS: View = View {
         lacks: "the values themselves",
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::Offsets,
     add: Add::OfFields(add_offsets),
     ..View::PLAIN
 };
@@ -70,6 +73,7 @@ pub static VALIDITY: View = View {
         lacks: "the values themselves",
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::Validity,
     add: Add::OfFields(add_validity),
     ..View::PLAIN
 };

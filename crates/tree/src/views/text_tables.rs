@@ -15,7 +15,7 @@ use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};
 use crate::views::tables::{columns, forward_by_rows, measured, no_tables, note_fields, note_missing_columns};
-use crate::views::view::{Add, CommandTask, Parts, View};
+use crate::views::view::{Add, CellBytes, CommandTask, Parts, View};
 
 /// The table with tabs.
 pub static TSV: View = View {
@@ -31,6 +31,7 @@ pub static TSV: View = View {
         shown: Shown::Alone("text"),
         ..ViewFacts::PLAIN
     },
+    cell_bytes: CellBytes::Derived,
     fits: no_tables,
     add: Add::OfArray(|builder, fields| {
         let listing = TSV.facts.listing(&fields.shown).and(fields.listing(Sizing::Cells));

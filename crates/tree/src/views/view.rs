@@ -11,6 +11,8 @@ use crate::views::facts::ViewFacts;
 /// A form in which an array can be read: what is known of its files, and how they are made.
 pub struct View {
     pub facts: ViewFacts,
+    /// How the bytes of its files of a field belong to cells.
+    pub cell_bytes: CellBytes,
     /// Returns the reason why an array has no such view, if all of its attributes lack it.
     pub fits: fn(&FieldFolder) -> Result<(), String>,
     /// Adds its files.
@@ -23,6 +25,21 @@ pub struct View {
 
 /// Makes a command for the first of the files that fit.
 pub type WriteCommand = fn(&FileFinder<'_>) -> Option<Command>;
+
+/// How the bytes of a view's file of a field belong to cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellBytes {
+    /// Values, end to end.
+    Values,
+    /// An offset for each cell, and one for the end.
+    Offsets,
+    /// One byte for each cell.
+    Validity,
+    /// The header of a NumPy file, then values, or one byte for each cell.
+    NumPy,
+    /// In no such way.
+    Derived,
+}
 
 /// How the files of a view are added to a folder.
 pub enum Add {
@@ -68,8 +85,14 @@ pub enum CommandTask {
 
 impl View {
     /// A view without any of the optional properties.
-    pub const PLAIN: View =
-        View { facts: ViewFacts::PLAIN, fits: |_| Ok(()), add: Add::Elsewhere, parts: &[], commands: &[] };
+    pub const PLAIN: View = View {
+        facts: ViewFacts::PLAIN,
+        cell_bytes: CellBytes::Derived,
+        fits: |_| Ok(()),
+        add: Add::Elsewhere,
+        parts: &[],
+        commands: &[],
+    };
 
     /// Returns what declares its files of an attribute or a dimension, if it has any.
     pub fn declare_of_field(&self) -> Option<DeclareFiles> {

@@ -9,7 +9,7 @@ use tilefs_base::error::Result;
 use tilefs_threads::single_flight::SingleFlight;
 
 use crate::node::listing::Listing;
-use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node, why_absent};
+use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node, Source, why_absent};
 
 /// A function that makes a content, and says whether the content may be kept.
 type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
@@ -155,6 +155,7 @@ pub struct FixedFolder {
     describe: Option<Describe>,
     memory: usize,
     holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
+    source: Option<Source>,
 }
 
 /// A part of the listing of a folder.
@@ -176,6 +177,7 @@ impl FixedFolder {
             describe: None,
             memory: NODE,
             holds: None,
+            source: None,
         }
     }
 
@@ -241,6 +243,11 @@ impl FixedFolder {
     /// Sets a function that returns the approximate memory in bytes that the files currently hold.
     pub fn holds(&mut self, bytes: impl Fn() -> usize + Send + Sync + 'static) {
         self.holds = Some(Box::new(bytes));
+    }
+
+    /// Sets what tells where the values in the files come from.
+    pub fn made_of(&mut self, source: Source) {
+        self.source = Some(source);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -340,6 +347,10 @@ impl Folder for FixedFolder {
 
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.describe.as_ref().map(|describe| describe()).unwrap_or_default()
+    }
+
+    fn source(&self) -> Option<Source> {
+        self.source.clone()
     }
 }
 

@@ -10,6 +10,7 @@ pub mod quoting;
 pub mod recent;
 pub mod suggest;
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,6 +18,9 @@ use std::time::SystemTime;
 use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::Result;
 use tilefs_base::statistics::Statistic;
+
+/// What files are made of. Only who makes the tree knows its type.
+pub type Source = Arc<dyn Any + Send + Sync>;
 
 /// Approximate memory in bytes of a node, including its name in its folder and in descriptions.
 pub const NODE: usize = 640;
@@ -194,6 +198,11 @@ pub trait Folder: Send + Sync {
     /// Returns the extended attributes, by full name (`user.…`).
     fn extended_attributes(&self) -> ExtendedAttributes {
         self.inner().map(Folder::extended_attributes).unwrap_or_default()
+    }
+
+    /// Returns what the files of the folder are made of, for a program that knows its type.
+    fn source(&self) -> Option<Source> {
+        self.inner()?.source()
     }
 }
 
