@@ -9,8 +9,8 @@ use super::failure::Failure;
 use super::hints::for_word;
 
 /// The commands; any other first argument is an array to mount, or an option of `mount`.
-const COMMANDS: [&str; 11] =
-    ["mount", "umount", "serve", "open", "info", "ls", "cat", "verify", "completions", "man", "help"];
+const COMMANDS: [&str; 12] =
+    ["mount", "umount", "serve", "open", "info", "ls", "cat", "explain", "verify", "completions", "man", "help"];
 
 /// Options of mount(8) to ignore, separated by spaces: they hold anyway, or are meant for mount(8) itself.
 const IGNORED: &str = "\
@@ -60,7 +60,7 @@ const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
 const SETTING: &str = "vfs.";
 
 /// The commands that open arrays and accept only these settings after `-o`.
-const READERS: [&str; 5] = ["info", "ls", "cat", "verify", "serve"];
+const READERS: [&str; 6] = ["info", "ls", "cat", "explain", "verify", "serve"];
 
 /// mount(8) passes this if `ro` was not given; users do not ask for it.
 const WRITABLE: &str = "rw";

@@ -15,6 +15,7 @@ use tilefs_vfs::{Folder, Node};
 use super::failure::Failure;
 use super::hints;
 use tilefs::read_ahead::Window;
+use tilefs_tree::array::explanation::Origins;
 use tilefs_tree::node::suggest::suggestion;
 use tilefs_tree::node::why_absent;
 use tilefs_tree::select::{Addressing, time};
@@ -97,9 +98,32 @@ fn open_checked(array: &Path, options: &TreeOptions) -> Result<Stored, Failure> 
 
 /// Returns the node at a path in the tree; an empty path is the root. Failures name the path.
 pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
+    walk(root, path, |_, _| ())
+}
+
+/// Returns what tells where the values at a path come from, and the path from the folder whose values these are.
+pub fn find_origins(root: &Arc<dyn Folder>, path: &str) -> Result<(Arc<dyn Origins>, String), Failure> {
+    let mut folders = Vec::new();
+    if let Node::Folder(folder) = walk(root, path, |folder, rest| folders.push((folder.clone(), rest.to_owned())))? {
+        // The folder of an array is opened when a name in it is looked up.
+        folder.lookup("schema.txt").map_err(|error| Failure::from(error).about(path))?;
+        folders.push((folder, String::new()));
+    }
+    let found = folders.into_iter().rev().find_map(|(folder, rest)| Some((origins::of(&**folder)?, rest)));
+    found.ok_or_else(|| {
+        let why = "this is of several arrays or of none; give the path of an array, or of a file in its folder";
+        Failure::failed(why).about(if path.is_empty() { "." } else { path })
+    })
+}
+
+/// Goes to the node at a path. Calls `visit` with each folder on the way, and the rest of the path.
+fn walk(root: &Arc<dyn Folder>, path: &str, mut visit: impl FnMut(&Arc<dyn Folder>, &str)) -> Result<Node, Failure> {
     let mut node = Node::Folder(Arc::clone(root));
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
     for (number, name) in names.iter().enumerate() {
+        if let Node::Folder(folder) = &node {
+            visit(folder, &names.get(number..).unwrap_or_default().join("/"));
+        }
         let found = match &node {
             Node::Folder(folder) => folder.lookup(name).map_err(|error| Failure::from(error).about(path))?,
             Node::File(_) => None,

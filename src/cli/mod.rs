@@ -5,6 +5,7 @@
 //! * [`options`]: the options for opening arrays and for the log; [`cloud`], with the feature of that name: for object
 //!   stores
 //! * [`array`]: opens arrays
+//! * [`explained`]: where values come from, as text and as JSON
 //! * [`printable`]: escapes stored names for a terminal
 //! * [`output`]: standard output; [`closed_output`] detects whether there is one
 //! * [`failure`]: one line for people, one exit status for scripts
@@ -15,6 +16,7 @@ mod closed_output;
 #[cfg(feature = "cloud")]
 mod cloud;
 mod commands;
+mod explained;
 mod failure;
 mod hints;
 mod log;
@@ -32,7 +34,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use arguments::Arguments;
-use commands::{cat, completions, info, ls, man, mount, umount, verify};
+use commands::{cat, completions, explain, info, ls, man, mount, umount, verify};
 #[cfg(feature = "serve")]
 use commands::{open, serve};
 use failure::Failure;
@@ -71,6 +73,7 @@ enum ChosenCommand {
     Info(info::Info),
     Ls(ls::Ls),
     Cat(cat::Cat),
+    Explain(explain::Explain),
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
     #[cfg(feature = "serve")]
@@ -93,6 +96,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Some(ChosenCommand::Info(info)) => info.run(),
         Some(ChosenCommand::Ls(ls)) => ls.run(),
         Some(ChosenCommand::Cat(cat)) => cat.run(),
+        Some(ChosenCommand::Explain(explain)) => explain.run(),
         #[cfg(feature = "serve")]
         Some(ChosenCommand::Serve(serve)) => serve.run(),
         #[cfg(feature = "serve")]

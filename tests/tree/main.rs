@@ -7,6 +7,7 @@ mod corpus;
 mod described;
 mod extremes;
 mod groups;
+mod origins;
 mod overviews;
 mod random_arrays;
 mod replaced;

@@ -2,6 +2,7 @@
 
 pub mod cat;
 pub mod completions;
+pub mod explain;
 pub mod info;
 pub mod ls;
 pub mod man;

@@ -2,6 +2,7 @@
 //! errors, exit statuses and lines that name the place.
 
 mod damaged;
+mod explain;
 mod hints;
 mod streams;
 mod values;
