@@ -128,6 +128,26 @@ def test_subscripts_have_the_cells(case):
         assert plain(kind, (array.query(order=order).multi_index[[1, slice(3, 3)]]["a"])) == [stored(kind, expected)[row] for row in (1, 3)]
 
 
+def test_codes_without_a_label_are_masked(case):
+    kind, array, expected = case
+    if kind.labels is not None:
+        codes = array.query()[:]["a"]
+        assert codes.dtype == kind.dtype and codes.tolist() == [None if one is None else [0, 1][index % 2] for index, one in enumerate(expected)]
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m"])
+@pytest.mark.parametrize("far", [2**62, -(2**62)])
+def test_frames_refuse_dates_that_seconds_cannot_hold(tmp_path, unit, far):
+    for is_sparse in (True, False):
+        path = str(tmp_path / str(is_sparse))
+        domain = tiledb.Domain(tiledb.Dim("id", domain=(0, 1), tile=2, dtype=np.int64))
+        tiledb.Array.create(path, tiledb.ArraySchema(domain, [tiledb.Attr("a", dtype=f"M8[{unit}]")], sparse=is_sparse))
+        with tiledb.open(path, "w") as array:
+            array[np.arange(2) if is_sparse else slice(None)] = np.array([1, far]).view(f"M8[{unit}]")
+        with pytest.raises(tilefs.UnsupportedError, match=f"the value {far} of row 1 as seconds"):
+            tilefs.open(path).df[:]
+
+
 def test_frames_have_the_cells(case):
     kind, array, expected = case
     for order in orders(array)[:2]:

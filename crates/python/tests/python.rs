@@ -106,7 +106,7 @@ fn the_tests_of_tiledb_py_read_the_same() {
 
 #[test]
 fn exits_agree() {
-    let needs = "pytest, numpy, tiledb, pyarrow, pandas, polars, duckdb, netCDF4, h5py, zarr, astropy, anndata, xarray";
+    let needs = "pytest, numpy, tiledb, pyarrow, pandas, polars, duckdb, netCDF4, h5py, zarr, astropy, anndata, xarray, dask";
     run_pytest_needing(needs, &["../tests/exports/exits"], &[]);
 }
 

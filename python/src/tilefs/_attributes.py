@@ -194,16 +194,16 @@ class Attribute:
     def _read(self, axes: Sequence[Sequence[_indices.Axis]]) -> Any:
         """Returns the cells at positions: for each axis, those of its ranges, in their order."""
         opened = self._array._opened
+        nulls = opened.read_nulls(self._number, axes) if self.nullable else None
         if self.values_per_cell is None:
-            result = self._read_variable(opened, axes)
+            result = self._read_variable(opened, axes, nulls)
         else:
             result = opened.read(self._number, axes)
             if self._is_complex:
                 result = result.view(self._value_dtype)[..., 0]
-        if self.nullable:
+        if nulls is not None:
             import numpy
 
-            nulls = opened.read_nulls(self._number, axes)
             if result.dtype == object:
                 result[nulls] = None
             else:
@@ -233,13 +233,16 @@ class Attribute:
             raise TypeError(f"{self.name} can be null: index it, which gives a masked array")
         return numpy.asarray(self[...], dtype=dtype)
 
-    def _read_variable(self, opened: Any, axes: Sequence[Sequence[_indices.Axis]]) -> "numpy.ndarray[Any, Any]":
+    def _read_variable(self, opened: Any, axes: Sequence[Sequence[_indices.Axis]], nulls: Any) -> "numpy.ndarray[Any, Any]":
         import numpy
 
         offsets, stored = opened.read_variable(self._number, axes)
         cells = numpy.empty(len(offsets) - 1, dtype=object)
         ends = offsets.tolist()
-        pairs = zip(ends, ends[1:])
+        pairs = list(zip(ends, ends[1:]))
+        if nulls is not None:
+            # What is stored below a null is no cell.
+            pairs = [(0, 0) if is_null else pair for pair, is_null in zip(pairs, nulls.ravel().tolist())]
         encoding = _ENCODINGS.get(self.datatype)
         if encoding is not None:
             text = stored.tobytes()

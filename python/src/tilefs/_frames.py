@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
+from ._errors import UnsupportedError
+
 if TYPE_CHECKING:
     import numpy
     import pandas
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from ._arrays import Array
     from ._attributes import Attribute
+    from ._schema import Enumeration
 
 # The key of the metadata with the types of columns that `tiledb.from_pandas` wrote, and that of the columns of the index.
 _TYPES, _INDEX = "__pandas_attribute_repr", "__pandas_index_dims"
@@ -36,8 +39,19 @@ def labelled(array: "Array", attribute: "Attribute", values: Any) -> Any:
     return found
 
 
+def known_codes(array: "Array", attribute: "Attribute", codes: Any) -> Any:
+    """Returns the codes of an enumeration, of which those without a label, such as the fill value, are masked."""
+    import numpy
+
+    if attribute.enumeration is None:
+        return codes
+    labels, stored = array.enum(attribute.enumeration).values(), numpy.ma.getdata(codes)
+    has_no_label = (stored < 0) | (stored.astype("u8") >= len(labels)) | numpy.ma.getmaskarray(codes)
+    return numpy.ma.MaskedArray(stored, mask=has_no_label) if attribute.nullable or has_no_label.any() else codes
+
+
 def column(array: "Array", name: str, values: Any) -> "pyarrow.Array":
-    """Returns cells of a dense array as a column of Arrow."""
+    """Returns cells of a dense array as a column of Arrow, of the type that rows have."""
     import numpy
     import pyarrow
 
@@ -56,29 +70,36 @@ def column(array: "Array", name: str, values: Any) -> "pyarrow.Array":
         is_null = [False] * len(data) if nulls is None else nulls.tolist()
         cells = [None if null else bytes(one).ljust(size, b"\0") for one, null in zip(data.tolist(), is_null)]
         return pyarrow.array(cells, type=pyarrow.binary(size))
-    return pyarrow.array(_as_in_arrow(data, nulls), mask=nulls)
+    return _of_one(name, data, nulls)
 
 
 def _coded(array: "Array", attribute: "Attribute", codes: Any, nulls: Any) -> "pyarrow.Array":
     import pyarrow
 
     known = array.enum(attribute.enumeration or "")
-    labels = known.values()
-    has_no_label = (codes < 0) | (codes.astype("u8") >= len(labels))
+    has_no_label = (codes < 0) | (codes.astype("u8") >= len(known))
     shown = pyarrow.array(codes, mask=has_no_label if nulls is None else has_no_label | nulls)
-    return pyarrow.DictionaryArray.from_arrays(shown, pyarrow.array(_as_in_arrow(labels, None)), ordered=known.ordered)
+    return pyarrow.DictionaryArray.from_arrays(shown, _labels(known), ordered=known.ordered)
+
+
+def _labels(known: "Enumeration") -> "pyarrow.Array":
+    """Returns labels as rows have them in their dictionaries."""
+    import pyarrow
+
+    if known.dtype.kind in "SUO":
+        return pyarrow.array(known._stored, type=None if known._stored else pyarrow.string())
+    return _of_one(known.name, known.values(), None)
 
 
 def _of_several(attribute: "Attribute", data: Any, nulls: Any) -> "pyarrow.Array":
-    """Returns cells of several numbers, such as complex ones, as lists, as in other tables."""
+    """Returns cells of several numbers, such as complex ones, as lists."""
     import numpy
     import pyarrow
 
     count = attribute.values_per_cell or 1
     numbers = numpy.ascontiguousarray(data).reshape(-1).view(attribute._number_type)
-    values = pyarrow.array(_as_in_arrow(numbers, None))
     is_null = None if nulls is None else pyarrow.array(nulls.reshape((-1, count))[:, 0] if attribute._cell_shape else nulls.ravel())
-    return pyarrow.FixedSizeListArray.from_arrays(values, count, mask=is_null)
+    return pyarrow.FixedSizeListArray.from_arrays(_counts(numbers), count, mask=is_null)
 
 
 def _of_any_size(attribute: "Optional[Attribute]", cells: Any) -> "pyarrow.Array":
@@ -92,23 +113,50 @@ def _of_any_size(attribute: "Optional[Attribute]", cells: Any) -> "pyarrow.Array
     starts = numpy.cumsum([0, *(len(one) for one in present)])
     numbers = numpy.concatenate([numpy.empty(0, attribute._number_type), *present])
     nulls = pyarrow.array([one is None for one in cells], type=pyarrow.bool_())
-    return pyarrow.ListArray.from_arrays(pyarrow.array(starts, "int32"), pyarrow.array(_as_in_arrow(numbers, None)), mask=nulls)
+    return pyarrow.ListArray.from_arrays(pyarrow.array(starts, "int32"), _counts(numbers), mask=nulls)
 
 
-def _as_in_arrow(data: "numpy.ndarray[Any, Any]", nulls: Any) -> "numpy.ndarray[Any, Any]":
-    """Returns dates and lengths of time in a unit that Arrow has."""
+def _counts(numbers: "numpy.ndarray[Any, Any]") -> "pyarrow.Array":
+    """Returns the numbers of lists, in which dates and lengths of time are counts of their unit."""
+    import pyarrow
+
+    return pyarrow.array(numbers.view("int64") if numbers.dtype.kind in "mM" else numbers)
+
+
+def _of_one(name: str, values: "numpy.ndarray[Any, Any]", nulls: Any) -> "pyarrow.Array":
+    """Returns cells of one number, date or length of time. The last two have a unit of Arrow, or are counts of one that is
+    too fine for it; "not a time" is null."""
+    import numpy
+    import pyarrow
+
+    if values.dtype.kind not in "mM":
+        return pyarrow.array(values, mask=nulls)
+    absent = numpy.isnat(values) if nulls is None else numpy.isnat(values) | nulls
+    unit = numpy.datetime_data(values.dtype)[0]
+    if unit in ("ps", "fs", "as"):
+        return pyarrow.array(values.view("int64"), mask=absent)
+    if unit in ("Y", "M", "W", "D") and values.dtype.kind == "M":
+        shown = numpy.where(absent, 0, values.view("int64")).view(values.dtype)
+        days, ends = shown.astype("datetime64[D]"), numpy.iinfo("int32")
+        counts = days.view("int64")
+        # Days of Arrow have 32 bits, in which pyarrow cuts others off.
+        if (days.astype(values.dtype) == shown).all() and (counts >= ends.min).all() and (counts <= ends.max).all():
+            return pyarrow.array(counts.astype("int32"), mask=absent).cast(pyarrow.date32())
+    if unit not in ("s", "ms", "us", "ns"):
+        values = _in_seconds(name, values, absent)
+    return pyarrow.array(values, mask=absent)
+
+
+def _in_seconds(name: str, values: "numpy.ndarray[Any, Any]", absent: Any) -> "numpy.ndarray[Any, Any]":
+    """Returns dates or lengths of time in seconds, in which NumPy wraps those around that are too far away."""
     import numpy
 
-    if data.dtype.kind not in "mM" or numpy.datetime_data(data.dtype) in [(unit, 1) for unit in ("s", "ms", "us", "ns")]:
-        return data
-    if data.dtype.kind == "m":
-        return data.astype("timedelta64[s]") if numpy.datetime_data(data.dtype)[0] in "WDhm" else data
-    days = data.astype("datetime64[D]")
-    shown = days[~numpy.isnat(days) if nulls is None else ~(numpy.isnat(days) | nulls)].astype("int64")
-    ends = numpy.iinfo("int32")
-    # Days of Arrow have 32 bits, in which pyarrow cuts others off.
-    fits = bool((shown >= ends.min).all() and (shown <= ends.max).all())
-    return days if fits and numpy.datetime_data(data.dtype)[0] in "YMWD" else data.astype("datetime64[s]")
+    seconds = values.astype(f"{values.dtype.kind}8[s]")
+    wrong = numpy.flatnonzero(~absent & (seconds.astype(values.dtype) != values))
+    if len(wrong):
+        first = int(values.view("int64")[wrong[0]])
+        raise UnsupportedError(f"not supported: the value {first} of row {wrong[0]} as seconds (field {name})")
+    return seconds
 
 
 def no_rows(array: "Array", names: Sequence[str], schema: "pyarrow.Schema") -> "pyarrow.Table":
@@ -120,7 +168,7 @@ def no_rows(array: "Array", names: Sequence[str], schema: "pyarrow.Schema") -> "
         found = pyarrow.nulls(0, type=field.type)
         attribute = array.attributes.get(name)
         if pyarrow.types.is_dictionary(field.type) and attribute is not None and attribute.enumeration is not None:
-            labels = pyarrow.array(array.enum(attribute.enumeration).values().tolist())
+            labels = _labels(array.enum(attribute.enumeration))
             codes = pyarrow.array([], type=field.type.index_type)
             found = pyarrow.DictionaryArray.from_arrays(codes, labels.cast(field.type.value_type), ordered=field.type.ordered)
         columns.append(found)

@@ -124,8 +124,9 @@ class Query:
         shown = {}
         for name, values in cells.items():
             attribute = attributes.get(name)
-            if attribute is not None and has_labels:
-                values = _frames.labelled(self._array, attribute, values)
+            if attribute is not None:
+                change = _frames.labelled if has_labels else _frames.known_codes
+                values = change(self._array, attribute, values)
             shown[name] = values if attribute is None else _as_in_tiledb_py(attribute, values)
         return shown
 

@@ -133,6 +133,8 @@ class Enumeration:
         self.name: str = name
         #: Whether the order of the labels has a meaning.
         self.ordered: bool = ordered
+        # Of texts, NumPy leaves out zeros at the end.
+        self._stored = stored
         if dtype is None:
             self._values = numpy.array(stored, dtype=None if stored else "U1")
         else:
@@ -146,6 +148,9 @@ class Enumeration:
     def values(self) -> "numpy.ndarray[Any, Any]":
         """Returns the labels."""
         return self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
 
     def __repr__(self) -> str:
         return f"<tilefs.Enumeration {self.name!r}: {len(self._values)} labels>"

@@ -515,16 +515,13 @@ def subscript(tree, fields):
     array = tilefs.open(tree.uri)
     for one in fields:
         try:
-            values = array.query(attrs=[one.name], dims=[])[:][one.name] if array.is_sparse else array[one.name][:]
+            values = array.query(attrs=[one.name], dims=[])[:][one.name]
         except Exception as error:  # noqa: BLE001 - what it cannot return is in the table
             yield one, Refused(_without_place(error, tree))
             continue
         cells = [_text_or(one, value_of(each)) for each in _cells_of_array(values)]
-        if one.labels is not None:
-            # Rows are tables of Arrow, in which a code without a label is null.
-            form = "known codes" if array.is_sparse else "codes"
-        else:
-            form = _form_of_cells(one, cells)
+        # A code without a label is masked.
+        form = "known codes" if one.labels is not None else _form_of_cells(one, cells)
         yield one, Shown(f"`{_numpy_word(values)}`", cells, form)
 
 
@@ -598,6 +595,58 @@ def df(tree, fields):
             yield one, Refused(_without_place(error, tree))
             continue
         yield one, Shown(f"`{_pandas_word(column)}`", _pandas_values(column), _form_of_pandas(one, column))
+
+
+def dask(tree, fields):
+    """The frame of dask, in partitions of few rows."""
+    import tilefs
+
+    frame = tilefs.open(tree.uri).read().to_dask_dataframe(rows_of_partition=4).compute(scheduler="sync")
+    for one in fields:
+        column = frame[one.name]
+        yield one, Shown(f"`{_pandas_word(column)}`", _pandas_values(column), _form_of_pandas(one, column))
+
+
+def page(tree, fields):
+    """What the page takes from schema.json: the labels of codes, which are in raw files, and for other fields the fill
+    value. In JavaScript, only integers up to 2^53 are exact; larger ones are texts beside them."""
+    attributes = {attr["name"]: attr for attr in tree.schema["attributes"]}
+    enumerations = {enum["name"]: enum for enum in tree.schema["enumerations"]}
+
+    def exact(owner, key):
+        found = owner.get(f"{key}_text", owner[key])
+        for each in found if isinstance(found, list) else [found]:
+            assert isinstance(each, (str, float)) or abs(each) <= 2**53, (owner, key)
+        return found
+
+    codes_of = {one.name: shown.values for one, shown in raw(tree, [one for one in fields if one.labels is not None])}
+    for one in fields:
+        attribute = attributes[one.name]
+        if one.labels is not None:
+            shown = exact(enumerations[attribute["enumeration"]], "labels")
+            labels = [_of_json(one.labels.type, each) for each in shown]
+            values = [labels[code] if code is not None and 0 <= code < len(labels) else None for code in codes_of[one.name]]
+            yield one, Shown(_sample(shown), values, "bytes" if one.labels.type == "BOOL" else "values")
+            continue
+        fill, stored = exact(attribute, "fill"), bytes.fromhex(attribute["fill_hex"])
+        of_fill = type(one)(one.name, one.datatype, one.cells, False, stored=[stored], nulls=[False])
+        value = [_of_json(one.datatype, each) for each in fill] if isinstance(fill, list) else _of_json(one.datatype, fill)
+        if one.cells == "var" and not one.is_text:
+            value = [value]
+        yield of_fill, Shown(f"fill {_sample([fill])}", [value], "bytes" if one.datatype == "BOOL" else "values")
+
+
+def _of_json(datatype, value):
+    """Returns the meaning of a value in schema.json."""
+    if unit_of(datatype):
+        return None if int(value) == NOT_A_TIME else Moment.of(unit_of(datatype), int(value))
+    if datatype.startswith("FLOAT"):
+        return float(value)
+    if datatype in BYTES or datatype == "CHAR" and re.fullmatch("(80)+", value):
+        return bytes.fromhex(value)
+    if isinstance(value, str) and datatype.startswith(("STRING", "CHAR", "GEOM_WKT")):
+        return value.encode()
+    return int(value)
 
 
 def pandas(tree, fields):

@@ -22,6 +22,7 @@ the program in the first row, compares the values with what was stored, and this
   are the numbers of 16 or 32 bits of UTF-16 and UTF-32, or bytes. *0/1* are booleans as numbers.
 * `_offsets` stands for values end to end, and a variable that says where each cell begins.
 * Texts and blobs of netCDF classic are padded to the longest with NULs; so are labels.
+* The page takes labels and fill values from schema.json, and cells from raw and Arrow files.
 * CSV and JSON have an example each, of the first cell. A number in brackets is a reason, listed below.
 """
 
