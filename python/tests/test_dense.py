@@ -48,6 +48,8 @@ def test_values_of_each_type_are_those_that_were_written(tmp_path, dtype):
 
 
 KEYS = [
+    np.s_[[3, 0, -1]],
+    np.s_[[1], 2],
     np.s_[2:5, ::2],
     np.s_[::-1, ::-3],
     np.s_[-1],
@@ -75,7 +77,7 @@ def test_indices_select_what_they_select_of_numpy(tmp_path, low, order):
         expected, found = values[key], attribute[key]
         assert np.shape(found) == np.shape(expected) and np.array_equal(found, expected), key
         assert type(found) is type(expected), key
-    for key in [7, (0, 11), (0, -12), (0, 0, 0), "a", ([1], 2)]:
+    for key in [7, (0, 11), (0, -12), (0, 0, 0), "a", ([1], 99)]:
         with pytest.raises(IndexError):
             attribute[key]
 

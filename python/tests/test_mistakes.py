@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -185,3 +186,54 @@ def test_sizes_may_have_a_unit(demo, size, count):
 def test_names_need_no_list(cells):
     query = tilefs.open(cells[0]).query(attrs="score", dims="id")
     assert query.attrs == ["score"] and query.dims == ["id"]
+
+
+def test_labels_that_are_absent_are_told(cells):
+    array = tilefs.open(cells[0])
+    with pytest.warns(UserWarning, match="state has no label 'onn'.*did you mean 'on'"):
+        assert len(array.query(cond="state == 'onn'").df[:]) == 0
+    with pytest.warns(UserWarning, match="there are 'on', 'off'"):
+        assert len(array.query(cond="state in ['xyz', 'on']").df[:]) == 500
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(array.query(cond="state == 'on'").df[:]) == 500
+
+
+def test_backed_experiments_name_what_is_missing(monkeypatch):
+    from tilefs import _anndata
+
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match="pip install fsspec zarr"):
+        _anndata._Stored(None, None)
+
+
+def test_coordinates_that_are_not_utf8_are_bytes(tmp_path):
+    path, coordinates = str(tmp_path / "a"), [b"\x81", b"\x82", b"\xff\xfe"]
+    domain = tiledb.Domain(tiledb.Dim("d", domain=(None, None), tile=None, dtype="ascii"))
+    tiledb.Array.create(path, tiledb.ArraySchema(domain, [tiledb.Attr("a", dtype="i4")], sparse=True))
+    with tiledb.open(path, "w") as array:
+        array[np.array(coordinates)] = np.array([1, 2, 3], "i4")
+    array = tilefs.open(path)
+    with tiledb.open(path) as theirs:
+        assert array.nonempty_domain() == theirs.nonempty_domain() and tilefs.array_fragments(path).nonempty_domain == (theirs.nonempty_domain(),)
+        assert array[:]["d"].tolist() == theirs[:]["d"].tolist() == coordinates
+    assert array.multi_index[b"\x82"]["a"].tolist() == [2] and array.unique_dim_values("d") == tuple(coordinates)
+    assert array.read(as_stored=True).to_arrow()["d"].to_pylist() == coordinates
+    with pytest.raises(tilefs.UnsupportedError, match="not UTF-8"):
+        array.read().to_arrow()
+
+
+@pytest.mark.parametrize("far", [-(2**63) + 1, 2**63 - 10, -(2**62)])
+@pytest.mark.parametrize("unit", ["Y", "W", "D", "h", "s", "ns"])
+def test_far_dates_are_read_as_stored(tmp_path, unit, far):
+    path = str(tmp_path / "a")
+    values = np.array([far, 1, -(2**63)]).view(f"M8[{unit}]")
+    domain = tiledb.Domain(tiledb.Dim("id", domain=(0, 9), tile=5, dtype="i4"))
+    tiledb.Array.create(path, tiledb.ArraySchema(domain, [tiledb.Attr("t", dtype=f"M8[{unit}]")], sparse=True))
+    with tiledb.open(path, "w") as array:
+        array[np.arange(3)] = values
+    array = tilefs.open(path)
+    found = array[:]["t"]
+    assert found.dtype == values.dtype == array.attr("t").dtype and found.view("i8").tolist() == values.view("i8").tolist()
+    counts = array.read(columns=["t"], as_stored=True)
+    assert counts.to_arrow()["t"].to_pylist() == values.view("i8").tolist() and counts.to_pandas()["t"].dtype == np.int64

@@ -8,7 +8,7 @@ import pytest
 from conftest import tiledb, write_dense
 
 import tilefs
-from tilefs import _options
+from tilefs import _anndata, _options
 from tilefs.fs import TilefsFileSystem
 
 KEY = "0123456789abcdeF0123456789abcdeF"
@@ -72,3 +72,16 @@ def test_wrong_settings_are_named(demo, config, message):
     with pytest.raises(tilefs.UsageError, match=message) as error:
         tilefs.open(demo, config=config)
     assert "hunter5" not in str(error.value)
+
+
+def test_members_are_backed_with_secrets_that_no_pickle_has(demo, tmp_path):
+    tiledb.Group.create(str(tmp_path / "group"))
+    tiledb.Group.create(str(tmp_path / "group/ms"))
+    with tiledb.Group(str(tmp_path / "group"), "w") as group:
+        group.add("ms", "ms", relative=True)
+    config = {"vfs.s3.aws_access_key_id": "name", "vfs.s3.aws_secret_access_key": "hidden", "vfs.s3.region": "eu"}
+    opened = tilefs.open(tmp_path / "group", config=config)
+    for one in (opened, opened["ms"]):
+        assert _anndata._options_of(one)["config"] == config
+        stored = pickle.dumps(one)
+        assert b"hidden" not in stored and _anndata._options_of(pickle.loads(stored))["config"] == {"vfs.s3.region": "eu"}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent / "tiledb_py"
-FILES = ("multi_index", "query_condition", "pandas_dataframe", "dimension_label", "enumeration", "current_domain", "core")
+FILES = ("multi_index", "query_condition", "pandas_dataframe", "dimension_label", "enumeration", "current_domain", "core", "aggregates")
 
 
 def listed():

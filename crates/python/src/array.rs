@@ -15,7 +15,8 @@ use tilefs_reader::array::FieldFile;
 use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_tree::array::array_folder;
 use tilefs_tree::cells::MAX_PART_ROWS;
-use tilefs_vfs::{Folder, Node};
+use tilefs_tree::views::arrow::ArrowValues;
+use tilefs_tree::{Folder, Node};
 
 use crate::array_per_process::{ArrayPerProcess, Opened, StepRanges};
 use crate::call;
@@ -198,13 +199,14 @@ impl PythonArray {
     }
 
     /// Returns the selected rows of a sparse array, or of a dense array with one dimension.
-    #[pyo3(signature = (selection=None, columns=None, by_row=false))]
+    #[pyo3(signature = (selection=None, columns=None, by_row=false, as_stored=false))]
     fn rows(
         &self,
         py: Python<'_>,
         selection: Option<String>,
         columns: Option<Vec<String>>,
         by_row: bool,
+        as_stored: bool,
     ) -> PyResult<Rows> {
         Rows::new(
             py,
@@ -213,6 +215,7 @@ impl PythonArray {
                 selection,
                 columns,
                 by_row,
+                values: if as_stored { ArrowValues::Stored } else { ArrowValues::Meant },
                 within: Vec::new(),
                 most: MAX_PART_ROWS,
                 parts: None,

@@ -19,6 +19,7 @@ use tilefs_reader::array::{FieldId, ValueBounds};
 use tilefs_threads as threads;
 use tilefs_threads::PerProcess;
 use tilefs_threads::cancellation::Token;
+use tilefs_tree::views::arrow::ArrowValues;
 use tilefs_tree::views::arrow_parts::{ArrowParts, ChosenParts};
 
 use crate::array_per_process::ArrayPerProcess;
@@ -35,6 +36,8 @@ pub struct RowQuery {
     pub columns: Option<Vec<String>>,
     /// Whether rows are sorted by coordinates instead of in the array's order.
     pub by_row: bool,
+    /// Whether the columns have labels, dates and text, or what is stored.
+    pub values: ArrowValues,
     /// Parts of the rows, of which these are parts, and so on: only their rows are read.
     pub within: Vec<ChosenParts>,
     /// The most rows of a part, unless one tile has more.
@@ -46,7 +49,8 @@ pub struct RowQuery {
 impl RowQuery {
     fn parts(&self) -> Result<ArrowParts> {
         let array = self.array.here()?.array.clone();
-        ArrowParts::new(array, self.selection.as_deref(), self.columns.clone(), self.by_row, &self.within, self.most)
+        let (columns, form) = (self.columns.clone(), (self.by_row, self.values));
+        ArrowParts::new(array, self.selection.as_deref(), columns, form, &self.within, self.most)
     }
 }
 

@@ -96,7 +96,12 @@ fn notebooks_show_what_is_opened() {
 
 #[test]
 fn subscripts_and_queries_are_those_of_tiledb_py() {
-    run_pytest(&["tests/test_subscripts.py", "tests/test_queries.py"]);
+    run_pytest(&["tests/test_subscripts.py", "tests/test_queries.py", "tests/test_movers.py"]);
+}
+
+#[test]
+fn frames_and_filters_read_what_they_need() {
+    run_pytest(&["tests/test_frames.py"]);
 }
 
 #[test]
@@ -106,7 +111,8 @@ fn the_tests_of_tiledb_py_read_the_same() {
 
 #[test]
 fn exits_agree() {
-    let needs = "pytest, numpy, tiledb, pyarrow, pandas, polars, duckdb, netCDF4, h5py, zarr, astropy, anndata, xarray, dask";
+    let needs =
+        "pytest, numpy, tiledb, pyarrow, pandas, polars, duckdb, netCDF4, h5py, zarr, astropy, anndata, xarray, dask";
     run_pytest_needing(needs, &["../tests/exports/exits"], &[]);
 }
 

@@ -22,6 +22,7 @@ except ImportError as error:
 
 from ._arrays import Array, Group, Metadata, open
 from ._attributes import Attribute
+from ._datasets import Dataset, scan_polars
 from ._errors import (
     DamagedError,
     EncryptionError,
@@ -32,7 +33,7 @@ from ._errors import (
     UsageError,
 )
 from ._mount import Mount, mount
-from ._objects import Fragment, array_fragments, ls, object_type, walk
+from ._objects import Fragment, FragmentInfoList, array_fragments, ls, object_type, walk
 from ._queries import Query
 from ._rows import Rows
 from ._schema import Dimension, DimensionLabel, Domain, Enumeration, Schema
@@ -42,6 +43,7 @@ __all__ = [
     "Array",
     "Attribute",
     "DamagedError",
+    "Dataset",
     "Dimension",
     "DimensionLabel",
     "Domain",
@@ -49,6 +51,7 @@ __all__ = [
     "Enumeration",
     "Error",
     "Fragment",
+    "FragmentInfoList",
     "Group",
     "Metadata",
     "Mount",
@@ -65,5 +68,6 @@ __all__ = [
     "mount",
     "object_type",
     "open",
+    "scan_polars",
     "walk",
 ]

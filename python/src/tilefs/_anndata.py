@@ -98,8 +98,11 @@ class _Stored:
     """The matrices of a measurement where they are stored: anndata reads the rows that it needs."""
 
     def __init__(self, experiment: "Group", measured: "Group") -> None:
-        import fsspec
-        import zarr
+        try:
+            import fsspec
+            import zarr
+        except ImportError as error:
+            raise ImportError(f"backed=True reads matrices through fsspec and zarr, and there is no {error.name}: pip install fsspec zarr") from None
 
         # The entry point of an installed package does this.
         if "tilefs" not in fsspec.available_protocols():
@@ -119,10 +122,11 @@ class _Stored:
 
 def _options_of(group: "Group") -> Dict[str, Any]:
     """Returns the options with which a group was opened, or the group that it is a member of."""
-    make, arguments = group._origin
-    while hasattr(arguments[0], "_origin"):
-        make, arguments = arguments[0]._origin
-    return dict(arguments[1])
+    owner: Any = group
+    while hasattr(owner._origin[1][0], "_origin"):
+        owner = owner._origin[1][0]
+    # What is unpickled has no secrets.
+    return dict(owner._options or owner._origin[1][1])
 
 
 class _Frame(NamedTuple):

@@ -8,15 +8,18 @@ import math
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-from . import _anndata, _display, _options, _queries, _selections, _subscripts, _tilefs
+from . import _aggregates, _anndata, _datasets, _display, _options, _queries, _selections, _subscripts, _tilefs, _wording
 from ._attributes import Attribute
 from ._errors import DamagedError, Error, NotFoundError, UsageError
 from ._rows import Rows
-from ._schema import Dimension, Enumeration, Schema, dimension
+from ._schema import Dimension, Ends, Enumeration, Schema, dimension
 
 if TYPE_CHECKING:
     import anndata
     import numpy
+    import pandas
+    import polars
+    import pyarrow
 
 T = TypeVar("T")
 
@@ -41,6 +44,7 @@ def open(
     disk_cache_size: Union[int, str, None] = None,
     index_dir: Any = None,
     originals: Optional[bool] = None,
+    attr: Optional[str] = None,
 ) -> "Union[Array, Group]":
     """Opens an array or a group: a path, or a URI with ``file://``, ``s3://``, ``gs://`` or ``azure://``.
 
@@ -64,18 +68,22 @@ def open(
     :param disk_cache: a folder that keeps data from object stores, with at most ``disk_cache_size`` bytes
     :param index_dir: a folder that keeps the results of passes over all cells for later processes
     :param originals: read fragments that were consolidated, as long as they are there, in place of what was made of them
+    :param attr: of an array, show one attribute: ``array[10:20]`` of a dense one has its values
     :raises NotFoundError: if there is neither an array nor a group
     :raises Error: if the schema cannot be read; the subclass says why
     """
     if mode != "r":
         raise UsageError(f"tilefs only reads: mode is 'r', not {mode!r}")
     from_, at = _options.times(timestamp, from_, at)
-    taken = ("uri", "mode", "timestamp")
+    taken = ("uri", "mode", "timestamp", "attr")
     options = {name: value for name, value in locals().items() if name not in (*taken, "taken") and value is not None}
     options = _options.with_settings(options)
     opened = _options.opened(_tilefs.open, uri, options)
     # Pin the time, so that a process that unpickles the array shows the same state.
-    return _shown(opened, (_open_again, (str(uri), {**_options.to_pickle(options), "at": opened.time()})))
+    pinned = {**_options.to_pickle(options), "at": opened.time(), **({} if attr is None else {"attr": attr})}
+    found = _viewed(_shown(opened, (_open_again, (str(uri), pinned))), attr)
+    found._options = {**options, "at": opened.time()}
+    return found
 
 
 class _Reopened:
@@ -93,13 +101,22 @@ def _open_again(uri: str, options: Mapping[str, Any]) -> "Union[Array, Group]":
     shared = _REOPENED.get(name)
     if shared is None:
         shared = _REOPENED[name] = _Reopened(open(uri, **options)._opened)
-    found = _shown(shared.opened, (_open_again, (uri, options)))
+    found = _viewed(_shown(shared.opened, (_open_again, (uri, options))), options.get("attr"))
     found._shared = shared
     return found
 
 
 def _shown(opened: Any, origin: Tuple[Any, Tuple[Any, ...]]) -> "Union[Array, Group]":
     return Array(opened, origin) if isinstance(opened, _tilefs.Array) else Group(opened, origin)
+
+
+def _viewed(opened: "Union[Array, Group]", attr: Optional[str]) -> "Union[Array, Group]":
+    """Returns an array that shows one attribute, if one is given."""
+    if attr is not None:
+        if not isinstance(opened, Array):
+            raise UsageError(f"{opened.uri} is a group, and has no attribute {attr!r}")
+        opened._view = opened._attribute(attr).name
+    return opened
 
 
 class _Opened:
@@ -112,6 +129,8 @@ class _Opened:
         self._origin = origin
         self._uri: str = opened.uri()
         self._shared: Optional[_Reopened] = None
+        # With what it was opened, also secrets, which get into no pickle.
+        self._options: Optional[Dict[str, Any]] = None
 
     @property
     def _opened(self) -> Any:
@@ -123,6 +142,16 @@ class _Opened:
     def uri(self) -> str:
         """The path or URI."""
         return self._uri
+
+    @property
+    def mode(self) -> str:
+        """``"r"``, or ``"closed"``."""
+        return "r" if self.isopen else "closed"
+
+    @property
+    def isopen(self) -> bool:
+        """Whether it was not closed yet."""
+        return self._inner is not None
 
     @property
     def metadata(self) -> "Metadata":
@@ -164,6 +193,8 @@ class Array(_Opened):
         self._attributes: Optional[Dict[str, Attribute]] = None
         self._shape: Optional[Tuple[int, ...]] = None
         self._columns: Optional[Dict[str, str]] = None
+        # The attribute that is shown, if `open` was told one.
+        self._view: Optional[str] = None
 
     @property
     def is_sparse(self) -> bool:
@@ -193,9 +224,10 @@ class Array(_Opened):
         return self._dimensions
 
     @property
-    def domain(self) -> Tuple[Optional[Tuple[Any, Any]], ...]:
-        """The lowest and the highest coordinate of each dimension, both included."""
-        return tuple(dimension.domain for dimension in self.dimensions)
+    def domain(self) -> Ends:
+        """The lowest and the highest coordinate of each dimension, both included: a tuple with the words of TileDB-Py's
+        domains, such as ``dim(0)`` and ``shape``."""
+        return Ends(self)
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -240,8 +272,18 @@ class Array(_Opened):
 
     @property
     def nattr(self) -> int:
-        """The number of attributes."""
-        return len(self.attributes)
+        """The number of attributes that are shown."""
+        return len(self.attributes) if self._view is None else 1
+
+    @property
+    def attr_names(self) -> List[str]:
+        """The names of the attributes."""
+        return list(self.attributes)
+
+    @property
+    def dtype(self) -> "numpy.dtype[Any]":
+        """The type of the cells of the only attribute, or of the one that is shown."""
+        return self._only_attribute("dtype").dtype
 
     def attr(self, attribute: Union[str, int]) -> "Attribute":
         """Returns an attribute by its name or number."""
@@ -273,7 +315,7 @@ class Array(_Opened):
 
     def query(
         self,
-        attrs: Optional[Sequence[Union[str, int]]] = None,
+        attrs: Union[str, Sequence[Union[str, int]], None] = None,
         cond: Optional[str] = None,
         dims: Union[bool, Sequence[str], None] = None,
         *,
@@ -282,6 +324,7 @@ class Array(_Opened):
         order: Optional[str] = None,
         use_arrow: Optional[bool] = None,
         return_arrow: bool = False,
+        return_incomplete: bool = False,
     ) -> "_queries.Query":
         """Chooses what is read; a subscript of the result selects cells and reads them: ``array.query(attrs=["a"],
         cond="a > 3 and s in ['x', 'y']")[10:20]``, or with ``.multi_index[...]`` or ``.df[...]``.
@@ -292,7 +335,8 @@ class Array(_Opened):
         0  2982  B cell
         1  2991  B cell
 
-        :param attrs: the attributes, by name or number; all by default
+        :param attrs: the attributes, by name or number; all by default. A text that is no name is the condition:
+            ``array.query("score > 3")``
         :param cond: a condition on attributes and dimensions: comparisons with numbers, text and ``None``, lists after
             ``in``, joined by ``and``, ``or`` and ``not``. ``attr("name")`` and ``dim("name")`` are fields whose names
             are no identifiers. Rows of a sparse array for which it does not hold are left out; cells of a dense array
@@ -306,7 +350,11 @@ class Array(_Opened):
             arrays)
         :param use_arrow: makes no difference: DataFrames are always made from Arrow
         :param return_arrow: for ``.df``, return a table of pyarrow
+        :param return_incomplete: for ``.multi_index`` and ``.df`` of sparse arrays, return the rows part by part: an object
+            to iterate over, in memory that does not grow with their number unless they have to be sorted
         """
+        if isinstance(attrs, str) and attrs not in self.attributes and cond is None and not attrs.isidentifier():
+            attrs, cond = None, attrs
         return _queries.Query(
             self,
             attrs=attrs,
@@ -316,7 +364,33 @@ class Array(_Opened):
             index_col=index_col,
             order=order,
             return_arrow=return_arrow,
+            return_incomplete=return_incomplete,
         )
+
+    def subarray(
+        self,
+        selection: Any,
+        attrs: Optional[Sequence[Union[str, int]]] = None,
+        cond: Optional[str] = None,
+        coords: Union[bool, Sequence[str], None] = None,
+        order: Optional[str] = None,
+    ) -> Any:
+        """Returns cells as ``array.query(attrs, cond, order=order)[selection]`` does."""
+        return self.query(attrs, cond, coords, order=order)[selection]
+
+    def unique_dim_values(self, dim: Optional[str] = None) -> Any:
+        """Returns the coordinates of written cells along a dimension of a sparse array, each once, in their order; by the
+        names of all dimensions if none is given.
+
+        >>> print(len(tilefs.open("cells.tdb").unique_dim_values("id")))
+        1000
+        """
+        if not self.is_sparse:
+            raise UsageError(f"{self.uri} is dense: all coordinates of its domain have cells")
+        names = [one.name for one in self.dimensions] if dim is None else [self.dim(dim).name]
+        found = _aggregates.unique(_queries.Query(self), names)
+        values = {name: tuple(found.get(name, ())) for name in names}
+        return values if dim is None else values[names[0]]
 
     @property
     def multi_index(self) -> "_queries.MultiIndex":
@@ -346,10 +420,22 @@ class Array(_Opened):
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> "numpy.ndarray[Any, Any]":
         if self.is_sparse:
             raise TypeError(f"{self.uri} is sparse, and NumPy has no array of that: array[:] has its rows by column")
+        return self._only_attribute("array of NumPy").__array__(dtype, copy)
+
+    def __len__(self) -> int:
+        """Returns the number of coordinates of the first dimension of a dense array."""
+        if self.is_sparse:
+            raise TypeError(f"{self.uri} is sparse: len(array.read()) is the number of its rows")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _only_attribute(self, what: str) -> "Attribute":
         if self.nattr != 1:
             names = ", ".join(self.attributes)
-            raise TypeError(f"{self.uri} has {self.nattr} attributes, of which numpy.asarray(array[name]) reads one: {names}")
-        return next(iter(self.attributes.values())).__array__(dtype, copy)
+            raise TypeError(f"{self.uri} has {self.nattr} attributes and no {what}; array[name] is one of them: {names}")
+        return next(iter(self.attributes.values())) if self._view is None else self._attribute(self._view)
 
     def _attribute(self, name: str) -> "Attribute":
         try:
@@ -383,7 +469,13 @@ class Array(_Opened):
         return iter(self.attributes)
 
     def read(
-        self, rows: Any = None, columns: Optional[Sequence[str]] = None, *, order: str = "array"
+        self,
+        rows: Any = None,
+        columns: Optional[Sequence[str]] = None,
+        *,
+        cond: Optional[str] = None,
+        order: str = "array",
+        as_stored: bool = False,
     ) -> "Rows":
         """Returns rows of a sparse array, or of a dense one with one dimension. Nothing is read before the rows are
         consumed.
@@ -398,7 +490,11 @@ class Array(_Opened):
             pandas' ``loc``, or a list of these. A ``datetime64`` is an instant, as in NumPy; a ``date`` of Python and
             text such as ``"2020-01"`` are all of that time. Text alone is a selection as in ``slice/`` of a mount.
         :param columns: names of dimensions and attributes, in the wanted order; all by default
+        :param cond: a condition, as for :meth:`query`: other rows are left out. ``duckdb.sql("FROM rows")`` and others then
+            take only these.
         :param order: ``"array"``, the array's own and fastest order, or ``"row"``, by coordinates
+        :param as_stored: columns have codes instead of labels, counts instead of dates, and bytes instead of text: what is
+            too far away for dates of Arrow, or is not UTF-8, can be read so. ``array.attr(name).dtype`` has the unit.
         """
         if order not in ("array", "row"):
             raise ValueError(f'order is "array" or "row", not {order!r}')
@@ -406,13 +502,54 @@ class Array(_Opened):
             columns = [columns]
         selection = _selections.text_of(rows, {one.name: one.dtype for one in self.dimensions})
         try:
-            return Rows(self, selection, None if columns is None else list(columns), order)
+            if as_stored and columns is None:
+                columns = list(self._columns_of_tables().values())
+            given = None if columns is None else list(columns)
+            return Rows(self, selection, given, order, as_stored=as_stored, condition=cond)
         except UsageError as error:
             known = [*(one.name for one in self.dimensions), *self.attributes]
             unknown = [one for one in columns or () if one not in known and f'"{one}"' in str(error)]
             if unknown:
                 raise UsageError(_no_such(self.uri, "column", unknown[0], known)) from None
             raise
+
+    def head(self, count: int = 5) -> "pyarrow.Table":
+        """Returns the first rows of a sparse array, or of a dense one with one dimension, as a table of pyarrow."""
+        return self.read().head(count)
+
+    def sample(self, count: int, *, columns: Optional[Sequence[str]] = None, seed: Optional[int] = None) -> "pyarrow.Table":
+        """Returns random rows as a table of pyarrow; see :meth:`Rows.sample`.
+
+        >>> print(tilefs.open("cells.tdb").sample(3, columns=["id"], seed=1).num_rows)
+        3
+        """
+        return self.read(columns=columns).sample(count, seed=seed)
+
+    def dataset(self) -> "_datasets.Dataset":
+        """Returns the rows in the form of pyarrow's datasets, whose ``scanner(columns, filter)`` reads only what it needs.
+
+        >>> import pyarrow.compute as pc
+        >>> dataset = tilefs.open("cells.tdb").dataset()
+        >>> print(dataset.to_table(columns=["id"], filter=pc.field("score") > 31.5).num_rows)
+        7
+        """
+        return _datasets.Dataset(self)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Returns all cells as a table of pyarrow, those of a dense array with their coordinates."""
+        return _queries.Query(self, coords=True).to_arrow()
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Returns all cells as a DataFrame: ``array.df[:]``."""
+        return _queries.Query(self, coords=True).to_pandas()
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Returns all cells as a DataFrame of Polars. :func:`tilefs.scan_polars` reads only what is needed."""
+        return _queries.Query(self, coords=True).to_polars()
+
+    def to_numpy(self) -> Any:
+        """Returns all cells as arrays of NumPy: ``array[:]``."""
+        return self[:]
 
     def __repr__(self) -> str:
         if self._inner is None:
@@ -614,7 +751,10 @@ class Metadata(Mapping[str, Any]):
         return len(list(iter(self)))
 
     def __repr__(self) -> str:
-        return f"<tilefs.Metadata of {self._owner.uri!r}: {', '.join(self)}>"
+        lines = [f"  {_wording.plain(key)}: {_wording.value(self[key])}" for key in list(self)[:_MOST_NAMES]]
+        more = len(self) - len(lines)
+        lines += [f"  and {more} more"] if more > 0 else []
+        return "\n".join([f"<tilefs.Metadata of {self._owner.uri!r}: {_wording.counted(len(self), 'key')}>", *lines])
 
 
 def _numbered(uri: str, kind: str, number: int, found: Sequence[T]) -> T:

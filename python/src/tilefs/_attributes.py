@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from . import _dask, _display, _indices
@@ -23,13 +24,16 @@ _ENCODINGS = {
     "STRING_UCS4": "utf-32-le",
 }
 
+# Single cells are read with the box in which they lie, if it has at most so many cells, or so many times theirs.
+_MOST_READ, _MOST_BESIDE = 1 << 22, 64
+
 # The datatypes of bytes without an encoding, which stay bytes.
 _BYTES = ("CHAR", "BLOB", "ANY", "GEOM_WKB")
 
 
 class Attribute:
     """An attribute of an array. In a dense array, it is indexed like a NumPy array, by 0-based positions along each
-    axis: with integers, slices, ``...`` and ``None``. Each index reads from storage.
+    axis: with integers, slices, ``...``, ``None``, lists of positions and masks. Each index reads from storage.
 
     >>> temp = tilefs.open("dem.tdb")["temp"]
     >>> print(temp.dtype, temp.shape, temp[-1, ::100])
@@ -150,6 +154,11 @@ class Attribute:
         return bool(self._array.schema._field("attributes", self._number).get("fill_is_valid", True))
 
     @property
+    def _encoding(self) -> str:
+        """The encoding of texts of variable size."""
+        return _ENCODINGS[self.datatype]
+
+    @property
     def _has_text(self) -> bool:
         """Whether a cell is a text of variable size."""
         return self.values_per_cell is None and self.datatype in _ENCODINGS
@@ -188,6 +197,12 @@ class Attribute:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
+        if _indices.is_advanced(key):
+            ranges, index = _indices.resolve_advanced(key, self._array.shape)
+            cells, wanted = math.prod(sum(one[2] for one in axis) for axis in ranges), _indices.cells_of(ranges, index)
+            if cells > max(_MOST_READ, _MOST_BESIDE * wanted):
+                raise IndexError(f"{wanted} single cells lie in a box of {cells}: read them by array.multi_index, or box by box")
+            return self._read(ranges)[index]
         axes, shaping = _indices.resolve(key, self._array.shape)
         return self._read([[one] for one in axes])[shaping]
 

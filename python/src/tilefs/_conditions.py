@@ -11,6 +11,7 @@ import ast
 import dataclasses
 import difflib
 import importlib
+import warnings
 from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple, Union
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 # The deepest nesting that is accepted. It bounds the recursion of parsing and evaluation.
 _MOST_LEVELS = 100
+
+# How many labels a warning names, and of how many it looks for the nearest.
+_MOST_SHOWN, _MOST_COMPARED = 10, 10_000
 
 _OPERATORS = {
     ast.Lt: "<",
@@ -246,7 +250,14 @@ def _label(field: Field, value: Any) -> Any:
     is_text = field.labels.dtype.kind in "OSU"
     if isinstance(value, (str, bytes)) != is_text:
         raise UsageError(f"{field.name} has labels such as {field.labels[:1].tolist()}, not {value!r}")
-    return value.decode() if isinstance(value, bytes) else value
+    found = value.decode() if isinstance(value, bytes) else value
+    known = field.labels.tolist()
+    if found not in known:
+        # No error, because of several arrays some may lack a label.
+        near = difflib.get_close_matches(found, known[:_MOST_COMPARED], 1) if isinstance(found, str) else []
+        meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, known[:_MOST_SHOWN]))}" + " ..." * (len(known) > _MOST_SHOWN)
+        warnings.warn(f"{field.name} has no label {found!r}, so no cell is equal to it; {meant}", stacklevel=2)
+    return found
 
 
 def _number(field: Field, value: Any) -> Any:

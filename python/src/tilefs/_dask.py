@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
-from . import _conditions, _frames, _parts
+from . import _conditions, _frames, _parts, _streams
 from ._errors import UsageError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class _Partition:
         rows = self._rows._with_columns([stored[name] for name in read])._of_parts(self._most, parts)
         shown = read[: len(names) or 1]
         # Dask does not know what its objects are: it cannot write days and bytes as Parquet unless their type says it.
-        table = query._kept(rows, read, len(shown))
+        table = _streams.table_of(query, rows, read, len(shown))
         table = table.select(range(len(shown))).rename_columns(shown)
         frame = _frames.typed(_frames.frame(array, table, keeps_arrow=True), array.metadata)
         return frame.set_index(index[0]) if index else frame[list(columns)]  # pyright: ignore[reportReturnType]

@@ -397,7 +397,7 @@ def _column_names(rows: "Rows") -> List[str]:
 
 def _row_count(rows: "Rows") -> str:
     most, is_exact = rows._rows.known_count()
-    return ("" if is_exact else "at most ") + _wording.counted(most, "row")
+    return ("" if is_exact and rows._condition is None else "at most ") + _wording.counted(most, "row")
 
 
 def _first_rows(rows: "Rows") -> "pyarrow.Table | str":

@@ -37,18 +37,65 @@ class Fragment(NamedTuple):
     stored_bytes: int
 
 
-def array_fragments(uri: Any, **options: Any) -> List[Fragment]:
+class FragmentInfoList(List[Fragment]):
+    """The fragments of an array, oldest first, and what they have in tuples of one value for each.
+
+    >>> fragments = tilefs.FragmentInfoList("dem.tdb")
+    >>> print(len(fragments), fragments.cell_num, fragments[0].nonempty_domain)
+    2 (18000, 2000) ((0, 89), (0, 199))
+    """
+
+    def __init__(self, uri: Any, **options: Any) -> None:
+        with open(uri, **options) as array:
+            if not isinstance(array, Array):
+                raise UsageError(f"{array.uri} is a group: fragments are those of an array")
+            super().__init__(_fragment(array, *one) for one in array._opened.fragments())
+            #: The address of the array.
+            self.array_uri: str = array.uri
+
+    @property
+    def uri(self) -> Tuple[str, ...]:
+        """Where the fragments are stored."""
+        return tuple(one.uri for one in self)
+
+    @property
+    def timestamp_range(self) -> Tuple[Tuple[int, int], ...]:
+        """The first and the last time of the writes of each, in milliseconds since 1970."""
+        return tuple(one.timestamp_range for one in self)
+
+    @property
+    def version(self) -> Tuple[int, ...]:
+        """The versions of the format."""
+        return tuple(one.version for one in self)
+
+    @property
+    def sparse(self) -> Tuple[bool, ...]:
+        """Whether each stores single cells, and no boxes."""
+        return tuple(one.sparse for one in self)
+
+    @property
+    def cell_num(self) -> Tuple[int, ...]:
+        """The numbers of cells."""
+        return tuple(one.cell_num for one in self)
+
+    @property
+    def nonempty_domain(self) -> Tuple[Any, ...]:
+        """The lowest and the highest coordinate of each along each dimension."""
+        return tuple(one.nonempty_domain for one in self)
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
+def array_fragments(uri: Any, **options: Any) -> FragmentInfoList:
     """Returns the fragments of an array, oldest first.
 
-    >>> print([fragment.nonempty_domain for fragment in tilefs.array_fragments("dem.tdb")])
-    [((0, 89), (0, 199)), ((90, 99), (0, 199))]
+    >>> print(tilefs.array_fragments("dem.tdb").nonempty_domain)
+    (((0, 89), (0, 199)), ((90, 99), (0, 199)))
 
     :param options: as for :func:`tilefs.open`, such as ``timestamp`` and ``config``
     """
-    with open(uri, **options) as array:
-        if not isinstance(array, Array):
-            raise UsageError(f"{array.uri} is a group: fragments are those of an array")
-        return [_fragment(array, *one) for one in array._opened.fragments()]
+    return FragmentInfoList(uri, **options)
 
 
 def _fragment(array: Array, name: str, times: Tuple[int, int], version: int, is_dense: bool, cells: int, ends: Any, stored: int) -> Fragment:

@@ -5,16 +5,18 @@ Cells of a dense array are boxes by attribute; those of a sparse one are rows, b
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _conditions, _frames, _parts, _subscripts
+from . import _aggregates, _conditions, _frames, _parts, _repeats, _streams, _subscripts
 from ._conditions import Field
-from ._errors import UsageError, of_streams
+from ._errors import Error, UsageError
 from ._subscripts import Range
 
 if TYPE_CHECKING:
     import numpy
     import pandas
+    import polars
     import pyarrow
 
     from ._arrays import Array
@@ -48,10 +50,13 @@ class Query:
         index_col: Union[bool, Sequence[str], None] = True,
         order: Optional[str] = None,
         return_arrow: bool = False,
+        return_incomplete: bool = False,
         has_labels: bool = False,
     ) -> None:
         self._array = array
         attrs = [attrs] if isinstance(attrs, str) else attrs
+        if attrs is None and array._view is not None:
+            attrs = [array._view]
         dims = [dims] if isinstance(dims, str) else dims
         #: The condition, as it was given.
         self.cond = cond
@@ -65,6 +70,10 @@ class Query:
         self._dimensions = _chosen_dimensions(array, dims, coords)
         self._index = index_col
         self._is_arrow = return_arrow
+        #: Whether ``multi_index`` and ``df`` return their results part by part.
+        self.return_incomplete = return_incomplete
+        if return_incomplete and not array.is_sparse:
+            raise UsageError(f"{array.uri} is dense: return_incomplete=True is for rows of sparse arrays")
         # `array[...]` has labels, and `array.query()[...]` their numbers.
         self._has_labels = has_labels
         self._condition = _conditions.parse(cond, _Fields(array)) if cond else None
@@ -90,8 +99,24 @@ class Query:
             return {name: rows[name] for name in (*self._attributes, *self._dimensions)}
         boxes = self._shown(self._boxes(ranges), self._has_labels)
         if self.order != "G":
-            boxes = {name: values[shaping] for name, values in boxes.items()}
+            # With an ellipsis, a single cell is an array without axes, as in TileDB-Py.
+            boxes = {name: values[shaping + (Ellipsis,)] for name, values in boxes.items()}
+        if self._array._view is not None and list(boxes) == [self._array._view]:
+            return boxes[self._array._view]
         return boxes[""] if list(boxes) == [""] else boxes
+
+    def agg(self, aggs: _aggregates.Wanted) -> "_aggregates.Aggregation":
+        """Returns what computes sums, counts, means and extremes of the cells that a subscript selects. They are read once,
+        part by part.
+
+        >>> cells = tilefs.open("cells.tdb")
+        >>> cells.query(attrs=["score"]).agg(["count", "min"])[0:300]
+        {'count': 100, 'min': 0.0}
+
+        :param aggs: ``"count"``, ``"null_count"``, ``"sum"``, ``"mean"``, ``"min"`` or ``"max"``, or a list of these, of
+            each attribute; or a mapping from names to these
+        """
+        return _aggregates.Aggregation(self, aggs)
 
     @property
     def multi_index(self) -> "MultiIndex":
@@ -103,12 +128,49 @@ class Query:
         """Cells as a DataFrame, of ranges as for :attr:`multi_index`."""
         return Frames(self)
 
+    def to_arrow(self) -> "pyarrow.Table":
+        """Returns the cells as a table of pyarrow."""
+        return Frames(self)._table(slice(None))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Returns the cells as a DataFrame."""
+        frames = Frames(self)
+        return frames._framed(frames._table(slice(None)))
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Returns the cells as a DataFrame of Polars."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())  # type: ignore[return-value]
+
+    def to_numpy(self) -> Any:
+        """Returns the cells as arrays of NumPy."""
+        return self[:]
+
+    def head(self, count: int = 5) -> "pyarrow.Table":
+        """Returns the first cells as a table of pyarrow; of a sparse array, only what is needed for these is read."""
+        import pyarrow
+
+        if not self._array.is_sparse:
+            return self.to_arrow().slice(0, max(0, count))
+        found, left = [], max(0, count)
+        for part in _streams.Parts(self, [[(None, None)]] * self._array.ndim, Frames(self)._named):
+            found.append(part.slice(0, left))
+            left -= found[-1].num_rows
+            if not left:
+                break
+        return pyarrow.concat_tables(found)
+
     def label_index(self, labels: Sequence[str]) -> "LabelIndex":
         """Cells by dimension labels; see :meth:`Array.label_index`."""
         return LabelIndex(self, labels)
 
     def __repr__(self) -> str:
-        return f"<tilefs.Query of {self._array.uri!r}: {', '.join((*self._dimensions, *self._attributes))}>"
+        return f"<tilefs.Query of {self._array.uri!r}: {self._text()}>; [...], .multi_index[...] and .df[...] read"
+
+    def _text(self) -> str:
+        where = f" where {self.cond}" if self.cond else ""
+        return f"{', '.join((*self._dimensions, *self._attributes))}{where}, order {self.order!r}"
 
     def _names(self) -> List[str]:
         """Returns the names of all columns: dimensions first, each in the order of the schema."""
@@ -124,9 +186,8 @@ class Query:
         shown = {}
         for name, values in cells.items():
             attribute = attributes.get(name)
-            if attribute is not None:
-                change = _frames.labelled if has_labels else _frames.known_codes
-                values = change(self._array, attribute, values)
+            if attribute is not None and has_labels:
+                values = _frames.labelled(self._array, attribute, values)
             shown[name] = values if attribute is None else _as_in_tiledb_py(attribute, values)
         return shown
 
@@ -135,24 +196,37 @@ class Query:
         array = self._array
         axes = _subscripts.axes(array, ranges)
         shape = tuple(sum(count for _, _, count in one) for one in axes)
-        coordinates = _grids(array, axes, shape, self._dimensions)
-        kept = None
-        if self._condition is not None:
-            names = _conditions.fields_of(self._condition)
-            columns = {name: array.attributes[name]._read(axes) for name in names if name in array.attributes}
-            columns.update(_grids(array, axes, shape, [name for name in names if name not in columns]))
-            count = 1
-            for length in shape:
-                count *= length
-            kept = _conditions.evaluate(self._condition, columns, count).reshape(shape)
-        boxes = dict(coordinates)
+        kept = self._holds(axes, shape)
+        boxes = _grids(array, axes, shape, self._dimensions)
         for name in self._attributes:
             attribute = array.attributes[name]
             values = attribute._read(axes)
-            if kept is not None:
-                values = _filled(attribute, values, kept)
-            boxes[name] = values
+            boxes[name] = values if kept is None else _filled(attribute, values, kept)
         return {name: self._ordered(values, axes) for name, values in boxes.items()}
+
+    def _holds(self, axes: Sequence[Sequence[Tuple[int, int, int]]], shape: Tuple[int, ...]) -> Any:
+        """Returns for which cells of a box the condition holds; ``None`` without a condition."""
+        array = self._array
+        if self._condition is None:
+            return None
+        names = _conditions.fields_of(self._condition)
+        columns = {name: array.attributes[name]._read(axes) for name in names if name in array.attributes}
+        columns.update(_grids(array, axes, shape, [name for name in names if name not in columns]))
+        return _conditions.evaluate(self._condition, columns, math.prod(shape)).reshape(shape)
+
+    def _held(self, axes: Sequence[Sequence[Tuple[int, int, int]]], names: Sequence[str]) -> _Cells:
+        """Returns the cells of a box for which the condition holds, one after the other."""
+        import numpy
+
+        array = self._array
+        shape = tuple(sum(count for _, _, count in one) for one in axes)
+        kept = self._holds(axes, shape)
+        columns = _grids(array, axes, shape, [name for name in names if name not in array.attributes])
+        for name in names:
+            if name in array.attributes:
+                columns[name] = array.attributes[name]._read(axes)
+        chosen = numpy.ones(shape, dtype=bool) if kept is None else kept
+        return {name: columns[name][chosen] for name in names}
 
     def _ordered(self, values: Any, axes: Sequence[Sequence[Tuple[int, int, int]]]) -> Any:
         import numpy
@@ -166,9 +240,11 @@ class Query:
 
     def _rows(self, ranges: Sequence[Sequence[Range]]) -> _Cells:
         """Returns the rows of a sparse array, by column."""
-        array = self._array
-        table = self._table(ranges)
-        columns = {}
+        return self._columns(self._table(ranges, as_stored=True))
+
+    def _columns(self, table: "pyarrow.Table") -> _Cells:
+        """Returns the columns of a table of what is stored as arrays of NumPy."""
+        array, columns = self._array, {}
         for number, name in enumerate((*self._dimensions, *self._attributes)):
             if name in array.attributes:
                 columns[name] = _column(table.column(number), array.attributes[name])
@@ -176,61 +252,63 @@ class Query:
                 columns[name] = _coordinates(table.column(number), array.dim(name))
         return columns
 
-    def _table(self, ranges: Sequence[Sequence[Range]]) -> "pyarrow.Table":
-        """Returns the rows of a sparse array as a table of the chosen columns, dimensions first. Rows that the condition
-        leaves out take memory only while their batch is read."""
+    def _of_stored(self, table: "pyarrow.Table") -> _Cells:
+        """Returns a table of what is stored, with names of fields, in the types of NumPy that subscripts have."""
+        array, columns = self._array, {}
+        for name in table.column_names:
+            is_attribute = name in array.attributes
+            columns[name] = _column(table.column(name), array.attributes[name]) if is_attribute else _coordinates(table.column(name), array.dim(name))
+        return self._shown(columns, True)
+
+    def _table(self, ranges: Sequence[Sequence[Range]], *, as_stored: bool = False) -> "pyarrow.Table":
+        """Returns the rows of a sparse array as a table of the chosen columns, dimensions first, with what is stored or what
+        it means. Rows that the condition leaves out take memory only while their batch is read."""
         import pyarrow
 
-        array = self._array
+        array, given = self._array, ranges
         ranges = self._pushed_down(ranges)
         wanted = [*self._dimensions, *self._attributes]
-        # Fragments that may have the same cells are merged. Others are one after the other, in no order of the array.
-        is_sorted = self.order == "F" or self.order == "G" and array.schema.allows_duplicates and array.schema.cell_order != "hilbert"
-        order = [one.name for one in array.dimensions] if is_sorted else []
+        has_repeats = self._has_repeats(given)
+        order = [one.name for one in array.dimensions] if self._is_sorted or has_repeats else []
         tested = sorted(_conditions.fields_of(self._condition)) if self._condition else []
         read = list(dict.fromkeys([*wanted, *order, *tested]))
         if not read:
             # A table without columns has no rows, but the condition may be wrong for other reasons.
             return pyarrow.table({})
         stored = array._columns_of_tables()
-        names = [stored[name] for name in read]
         if any(not one for one in ranges):
-            table = _frames.no_rows(array, read, pyarrow.schema(array.read(columns=names)))
+            table = _frames.no_rows(array, read, pyarrow.schema(array.read(columns=[stored[name] for name in read], as_stored=as_stored)))
         else:
-            by_row = "row" if self.order == "C" else "array"
-            rows = array.read(rows=_selection(array, ranges), columns=names, order=by_row)
-            table = self._kept(self._possible(rows), read, len(wanted) if not order else len(read))
-        if order and self.order == "F":
+            rows = self._rows_of(ranges, read, "row" if self.order == "C" else "array", as_stored)
+            table = _streams.table_of(self, rows, read, len(wanted) if not order else len(read))
+        if self._is_sorted and self.order == "F":
             table = table.sort_by([(stored[name], "ascending") for name in reversed(order)])
-        elif order:
-            columns = [_coordinates(table.column(stored[name]), array.dim(name)) for name in order]
-            table = table.take(_order_of_rows(array, columns))
-        return table.select(range(len(wanted)))
+        columns = [_coordinates(table.column(stored[name]), array.dim(name)) for name in order]
+        places = _repeats.order(array.dimensions, columns, given) if has_repeats else None
+        if self._is_sorted and self.order == "G":
+            places = _order_of_rows(array, columns)
+        return (table if places is None else table.take(places)).select(range(len(wanted)))
 
-    def _possible(self, rows: "Rows") -> "Rows":
-        """Returns rows without the parts that the condition rules out by the bounds of their tiles."""
+    @property
+    def _is_sorted(self) -> bool:
+        """Whether rows have to be sorted after they were read. Fragments that may have the same cells are merged. Others are
+        one after the other, in no order of the array."""
+        schema = self._array.schema
+        return self.order == "F" or self.order == "G" and schema.allows_duplicates and schema.cell_order != "hilbert"
+
+    def _has_repeats(self, ranges: Sequence[Sequence[Range]]) -> bool:
+        """Returns whether rows are read several times, or in the order of ranges."""
+        return self.order in ("C", "F") and _repeats.may_repeat(self._array.dimensions, ranges)
+
+    def _rows_of(self, ranges: Sequence[Sequence[Range]], names: Sequence[str], order: str, as_stored: bool) -> "Rows":
+        """Returns the rows in these ranges, with columns of these names, without the parts that the condition rules out by
+        the bounds of their tiles."""
+        array, stored = self._array, self._array._columns_of_tables()
+        rows = array.read(rows=_selection(array, ranges), columns=[stored[name] for name in names], order=order, as_stored=as_stored)
         if self._condition is None:
             return rows
-        parts = _parts.possible(rows._rows, self._array, self._condition)
+        parts = _parts.possible(rows._rows, self._array, self._condition, _parts.ROWS)
         return rows if parts is None else rows._of_parts(_parts.ROWS, parts)
-
-    def _kept(self, rows: Any, names: Sequence[str], count: int) -> "pyarrow.Table":
-        """Returns the rows for which the condition holds, with the first ``count`` columns."""
-        import pyarrow
-
-        if self._condition is None:
-            table = rows.to_arrow()
-            return table if table.num_rows else _frames.no_rows(self._array, names, table.schema)
-        reader = pyarrow.RecordBatchReader.from_stream(rows)
-        kept = []
-        tested = _conditions.fields_of(self._condition)
-        for batch in _batches(reader):
-            columns = {name: self._tested(name, batch.column(names.index(name))) for name in tested}
-            holds = _conditions.evaluate(self._condition, columns, batch.num_rows)
-            if holds.any():
-                kept.append(batch.select(range(count)).filter(pyarrow.array(holds)))
-        schema = pyarrow.schema([reader.schema.field(number) for number in range(count)], reader.schema.metadata)
-        return pyarrow.Table.from_batches(kept, schema) if kept else _frames.no_rows(self._array, names[:count], schema)
 
     def _tested(self, name: str, column: Any) -> Any:
         """Returns a column in the form that conditions evaluate: text stays in Arrow."""
@@ -239,7 +317,8 @@ class Query:
             dimension = self._array.dim(name)
             return column if dimension.dtype == object else _numbers(column, dimension.dtype, False)
         if attribute.enumeration is not None:
-            return _numbers(column.indices, attribute.dtype, True)
+            codes = _numbers(column.indices if hasattr(column, "indices") else column, attribute.dtype, True)
+            return _frames.known_codes(self._array, attribute, codes)
         return column if attribute._value_dtype.kind in "OSUV" else _numbers(column, attribute._value_dtype, attribute.nullable)
 
     def _pushed_down(self, ranges: Sequence[Sequence[Range]]) -> List[List[Range]]:
@@ -268,12 +347,6 @@ class Query:
         return found
 
 
-def _batches(reader: Any) -> Iterator[Any]:
-    """Returns the batches of a stream."""
-    with of_streams():
-        yield from reader
-
-
 class MultiIndex:
     """Cells of any number of ranges for each dimension, both ends included: ``array.multi_index[2:5, [7, slice(9, 12)]]``.
     Returns a dictionary, with coordinates before attributes."""
@@ -283,11 +356,17 @@ class MultiIndex:
             raise UsageError("return_arrow=True is for query(...).df[...]")
         self._query = query
 
-    def __getitem__(self, key: Any) -> _Cells:
+    def __getitem__(self, key: Any) -> Any:
         query = self._query
+        if query.return_incomplete:
+            return _streams.Parts(query, _ranges_of(query, key), self._of_table, as_stored=True)
         if _subscripts.is_nothing(key):
             return query._shown(_nothing(query), True)
         return self._cells(_subscripts.closed(query._array, key))
+
+    def _of_table(self, table: "pyarrow.Table") -> _Cells:
+        shown = self._query._shown(self._query._columns(table), True)
+        return {name: shown[name] for name in self._query._names()}
 
     def _cells(self, ranges: Sequence[Sequence[Range]]) -> _Cells:
         query = self._query
@@ -317,6 +396,11 @@ class LabelIndex(MultiIndex):
             self._labels[label.dim_index] = label
 
     def __getitem__(self, key: Any) -> _Cells:
+        ranges, labels = self._ranges(key)
+        return {**dict(reversed(labels.items())), **self._cells(ranges)}
+
+    def _ranges(self, key: Any) -> Tuple[List[List[Range]], _Cells]:
+        """Returns the ranges of coordinates that a subscript selects, and the labels of these."""
         array = self._query._array
         keys = key if isinstance(key, tuple) else (key,)
         coordinates = tuple(slice(None) if number in self._labels else one for number, one in enumerate(keys))
@@ -326,7 +410,7 @@ class LabelIndex(MultiIndex):
             if number < len(keys):
                 ranges[number] = label._ranges(array, keys[number])
                 labels[label.name] = label._values(array, ranges[number])
-        return {**dict(reversed(labels.items())), **self._cells(ranges)}
+        return ranges, labels
 
 
 class Frames:
@@ -338,10 +422,21 @@ class Frames:
 
     def __getitem__(self, key: Any) -> Any:
         query = self._query
-        table = self._table(key)
-        if query._is_arrow:
-            return table
+        if query.return_incomplete:
+            return _streams.Parts(query, _ranges_of(query, key), lambda table: self._shown(self._named(table)))
+        return self._shown(self._table(key))
+
+    def _shown(self, table: "pyarrow.Table") -> Any:
+        return table if self._query._is_arrow else self._framed(table)
+
+    def _framed(self, table: "pyarrow.Table") -> "pandas.DataFrame":
+        query = self._query
         return _frames.indexed(_frames.frame(query._array, table), query._array.metadata, query._index)
+
+    def _named(self, table: "pyarrow.Table") -> "pyarrow.Table":
+        """Returns rows with the names of the array, in its order."""
+        query = self._query
+        return table.rename_columns([*query._dimensions, *query._attributes]).select(query._names())
 
     def _table(self, key: Any) -> "pyarrow.Table":
         import pyarrow
@@ -350,8 +445,7 @@ class Frames:
         ranges = [] if _subscripts.is_nothing(key) else _subscripts.closed(array, key)
         is_empty = any(not one for one in ranges) or not ranges
         if array.is_sparse:
-            table = query._table([[]] * array.ndim if is_empty else ranges)
-            return table.rename_columns([*query._dimensions, *query._attributes]).select(query._names())
+            return self._named(query._table([[]] * array.ndim if is_empty else ranges))
         cells = _nothing(query) if is_empty else query._boxes(ranges)
         cells = {name: cells[name] for name in query._names()}
         order = "F" if query.order == "F" else "C"
@@ -363,7 +457,12 @@ class Frames:
         return pyarrow.table(columns, names=list(cells))
 
     def __repr__(self) -> str:
-        return f"<tilefs.Frames of {self._query._array.uri!r}>"
+        return f"<tilefs.Frames of {self._query._array.uri!r}: {self._query._text()}>; [...] reads, [:] all"
+
+
+def _ranges_of(query: Query, key: Any) -> List[List[Range]]:
+    """Returns the ranges of a subscript of ``multi_index`` or ``df``."""
+    return [[] for _ in query._array.dimensions] if _subscripts.is_nothing(key) else _subscripts.closed(query._array, key)
 
 
 class _Fields(Mapping[str, Field]):
@@ -546,15 +645,10 @@ def _numbers(column: Any, dtype: "numpy.dtype[Any]", is_nullable: bool) -> "nump
 
 
 def _column(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":
-    """Returns the column of an attribute as an array of NumPy: the codes of an enumeration, and ``None`` for text that
-    is null."""
+    """Returns the stored column of an attribute as an array of NumPy; ``None`` is text that is null."""
     import numpy
     import pyarrow
 
-    if pyarrow.types.is_dictionary(column.type):
-        # Each batch has the same dictionary.
-        codes = pyarrow.chunked_array([one.indices for one in column.chunks], column.type.index_type)
-        return _numbers(codes, attribute.dtype, attribute.nullable)
     if attribute._has_several:
         return _several(column, attribute)
     if attribute.dtype == object:
@@ -563,9 +657,25 @@ def _column(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":
             for number, one in enumerate(column):
                 cells[number] = None if one.values is None else one.values.to_numpy(zero_copy_only=False)
         else:
-            cells[:] = column.to_pylist()
+            cells[:] = _texts(column, attribute)
         return cells
     return _numbers(column, attribute.dtype, attribute.nullable)
+
+
+def _texts(column: Any, attribute: "Attribute") -> List[Any]:
+    """Returns stored texts or bytes; ASCII stays bytes."""
+    import pyarrow
+
+    if not attribute._has_text or attribute.datatype == "STRING_ASCII":
+        return list(column.to_pylist())
+    try:
+        if attribute._number_type.itemsize == 1:
+            return list(column.cast(pyarrow.large_string()).to_pylist())
+        # Wide characters are lists of their units.
+        return [None if one.values is None else one.values.to_numpy().tobytes().decode(attribute._encoding) for one in column]
+    except (pyarrow.ArrowInvalid, UnicodeDecodeError):
+        name, encoding = attribute.name, attribute._encoding.upper()
+        raise Error(f"{attribute._array.uri}: a cell of {name} is not {encoding}; read(as_stored=True) has its bytes") from None
 
 
 def _several(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _display, _subscripts
@@ -195,6 +196,61 @@ class Domain(Sequence[Dimension]):
         return f"<tilefs.Domain of {self._array.uri!r}: {', '.join(one.name for one in self)}>"
 
 
+class Ends(Tuple[Optional[Tuple[Any, Any]], ...]):
+    """The domain of an array: the lowest and the highest coordinate of each dimension, both included.
+
+    >>> domain = tilefs.open("dem.tdb").domain
+    >>> print(domain, domain.shape, domain.dim("x").tile)
+    ((0, 99), (0, 199)) (100, 200) 32
+    """
+
+    _array: "Array"
+
+    def __new__(cls, array: "Array") -> "Ends":
+        found = super().__new__(cls, tuple(dimension.domain for dimension in array.dimensions))
+        found._array = array
+        return found
+
+    def __reduce__(self) -> Any:
+        return tuple, (tuple(self),)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """The number of coordinates of each dimension, if all have integers or dates."""
+        return Domain(self._array).shape
+
+    @property
+    def size(self) -> int:
+        """The product of the shape."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> "numpy.dtype[Any]":
+        """The type of coordinates, which is the same for all dimensions."""
+        found = {one.dtype for one in self._array.dimensions}
+        if len(found) != 1:
+            raise TypeError(f"the dimensions of {self._array.uri} have several types: dim(name).dtype is that of one")
+        return found.pop()
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether all dimensions have the same type."""
+        return len({one.dtype for one in self._array.dimensions}) == 1
+
+    def dim(self, dimension: Union[str, int]) -> Dimension:
+        """Returns a dimension by its name or number."""
+        return self._array.dim(dimension)
+
+    def has_dim(self, name: str) -> bool:
+        """Returns whether there is a dimension of this name."""
+        return Domain(self._array).has_dim(name)
+
+
 class Schema(Dict[str, Any]):
     """The whole schema of an array: a dictionary as in ``schema.json`` of a mount.
 
@@ -278,6 +334,11 @@ class Schema(Dict[str, Any]):
     def attr(self, attribute: Union[str, int]) -> "Attribute":
         """Returns an attribute by its name or number."""
         return self._array.attr(attribute)
+
+    @property
+    def attr_names(self) -> List[str]:
+        """The names of the attributes."""
+        return list(self._array.attributes)
 
     def has_attr(self, name: str) -> bool:
         """Returns whether there is an attribute of this name."""

@@ -95,7 +95,8 @@ def coordinates(dimension: "Dimension", stored: Sequence[Any], *, is_position: b
     import numpy
 
     if dimension.dtype == object:
-        return tuple(one.encode() if isinstance(one, str) else bytes(one) for one in stored)
+        # What is no UTF-8 has its bytes in hexadecimal digits.
+        return tuple(one.encode() if isinstance(one, str) else bytes.fromhex(one["hex"]) if isinstance(one, dict) else bytes(one) for one in stored)
     start = int(numpy.asarray(dimension.domain[0]).astype("i8")) if is_position and dimension.domain else 0
     ends = (numpy.array(one + start).astype(dimension.dtype) for one in stored)
     # Numbers are Python's, as in TileDB-Py, and dates NumPy's, which has all units.

@@ -97,12 +97,10 @@ class Field:
         return [None if null else self._value(data) for data, null in zip(self.stored, self.nulls)]
 
     def in_form(self, form):
-        """Returns what the cells mean in an exit of this form: `codes` or `known codes` instead of labels, `counts` instead of dates and
+        """Returns what the cells mean in an exit of this form: `codes` instead of labels, `counts` instead of dates and
         durations, `units` (numbers) instead of wide characters or bytes, `bytes` instead of truth values, and `values`."""
         if form == "codes":
             return [None if null else meaning(self.datatype, data) for data, null in zip(self.stored, self.nulls)]
-        if form == "known codes":
-            return [code if code is not None and 0 <= code < len(self.labels.values) else None for code in self.in_form("codes")]
         if form in ("counts", "units", "bytes"):
             kind = "u1" if self.datatype in (*TEXTS, *BYTES) else numpy_type(self.datatype)
             if self.labels:

@@ -520,8 +520,7 @@ def subscript(tree, fields):
             yield one, Refused(_without_place(error, tree))
             continue
         cells = [_text_or(one, value_of(each)) for each in _cells_of_array(values)]
-        # A code without a label is masked.
-        form = "known codes" if one.labels is not None else _form_of_cells(one, cells)
+        form = "codes" if one.labels is not None else _form_of_cells(one, cells)
         yield one, Shown(f"`{_numpy_word(values)}`", cells, form)
 
 

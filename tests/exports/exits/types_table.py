@@ -6,7 +6,7 @@ from readers import Refused
 FORMS = {"": "one value per cell", "_several": "several values per cell (here 3)", "_var": "any number of values per cell",
          "enum": "a code per cell, and labels of the type"}
 # What a form says of the type before it.
-WORDS = {"codes": " codes", "known codes": " codes", "counts": " counts", "units": " units", "bytes": " 0/1", "padded": "", "nan": "", "values": ""}
+WORDS = {"codes": " codes", "counts": " counts", "units": " units", "bytes": " 0/1", "padded": "", "nan": "", "values": ""}
 
 HEAD = """# Types
 

@@ -7,8 +7,8 @@ use tilefs_base::error::{Error, Result};
 use tilefs_export::Column;
 use tilefs_export::arrow::{self, arrow};
 use tilefs_export::column::computed::Notation;
-use tilefs_vfs::node::lazy::LazyFile;
-use tilefs_vfs::node::quoting::{literal, shell_word};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
 
 use crate::fields::table_notes::notes;
 use crate::fields::{FieldFolder, xattrs};
@@ -51,14 +51,23 @@ pub static ARROW: View = View {
 
 fn arrow_file(fields: &FieldFolder) -> LazyFile {
     let described = fields.clone();
-    fields.file(|fields| arrow_of(fields, None)).described_by(move || xattrs::of_table(&described))
+    fields.file(|fields| arrow_of(fields, None, ArrowValues::Meant)).described_by(move || xattrs::of_table(&described))
+}
+
+/// What a table of Arrow has of codes, dates and texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArrowValues {
+    /// What they mean: labels, dates, and text in UTF-8.
+    Meant,
+    /// What is stored: codes, counts, and bytes, of which there are none that Arrow cannot hold.
+    Stored,
 }
 
 /// Returns the table as an Arrow file: these columns in this order, or all of them.
 ///
 /// # Errors
 /// As for the table; [`Error::Usage`] for an unknown column.
-pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dyn Content>> {
+pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>, values: ArrowValues) -> Result<Arc<dyn Content>> {
     let Some(names) = names else {
         let mut columns = columns(fields, Notation::Lists)?;
         let notes = notes(fields, &mut columns);
@@ -70,12 +79,28 @@ pub fn arrow_of(fields: &FieldFolder, names: Option<&[String]>) -> Result<Arc<dy
         found.map(|(_, column)| column.clone()).ok_or_else(|| unknown_column(fields, name))
     };
     let mut columns: Vec<Column> = names.iter().map(pick).collect::<Result<_>>()?;
+    if values == ArrowValues::Stored {
+        columns = columns.into_iter().map(as_stored).collect();
+    }
     let notes = notes(fields, &mut columns);
     let exported = arrow(&columns, notes)?;
     match exported.left_out.first() {
         Some((name, reason)) => Err(Error::unsupported(format!("the column {name}: {reason}"))),
         None => Ok(exported.content),
     }
+}
+
+/// Returns a column whose type says no more of its values than how they are stored.
+fn as_stored(mut column: Column) -> Column {
+    let field = &mut column.field;
+    field.labels = None;
+    let is_text = field.is_bytes() && field.datatype.size() == 1;
+    let plain = if is_text { Some(Datatype::Blob) } else { field.datatype.time_unit().map(|_| Datatype::Int64) };
+    if let Some(plain) = plain {
+        field.stored_as = field.stored_as.or(Some(field.datatype));
+        field.datatype = plain;
+    }
+    column
 }
 
 fn schema(finder: &FileFinder<'_>) -> Option<Command> {

@@ -16,8 +16,7 @@ use crate::cells::{FieldId, Subarray};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::options::Extent;
-use crate::shown::ShownViews;
-use crate::views::arrow::arrow_of;
+use crate::views::arrow::{ArrowValues, arrow_of};
 use crate::views::parts::part_of;
 use crate::views::tables;
 
@@ -29,6 +28,7 @@ pub struct ArrowParts {
     tables: Vec<DividedTable>,
     columns: Option<Vec<String>>,
     is_by_row: bool,
+    values: ArrowValues,
     /// The most rows of a part, unless one tile has more.
     most: u64,
     /// The most rows before each part.
@@ -47,7 +47,7 @@ struct DividedTable {
 impl ArrowParts {
     /// Creates the files of the rows that `selection` selects, which is the name of a folder in `slice/`, with these
     /// columns in this order. `by_row` sorts the rows of a sparse array by coordinates. A file has at most `most` rows,
-    /// unless one tile has more. Of `within`, each entry chooses parts of the rows that the entry before it leaves.
+    /// unless one tile has more. Columns that are named have `values`. Of `within`, each entry chooses parts of the rows that the entry before it leaves.
     ///
     /// # Errors
     /// [`Error::Usage`] for a selection that selects nothing, an unknown column, or a dense array of several
@@ -56,7 +56,7 @@ impl ArrowParts {
         array: Arc<OpenedArray>,
         selection: Option<&str>,
         columns: Option<Vec<String>>,
-        by_row: bool,
+        (by_row, values): (bool, ArrowValues),
         within: &[ChosenParts],
         most: u64,
     ) -> Result<Self> {
@@ -86,7 +86,7 @@ impl ArrowParts {
             rows = chosen.iter().map(|&number| part_among(&tables, number, *most)).collect::<Result<_>>()?;
         }
         let (tables, starts) = divided(rows, most)?;
-        Ok(ArrowParts { fields, tables, columns, is_by_row: by_row, most, starts })
+        Ok(ArrowParts { fields, tables, columns, is_by_row: by_row, values, most, starts })
     }
 
     /// Returns the number of rows of all files together, or of those with these numbers.
@@ -154,7 +154,7 @@ impl ArrowParts {
     /// locates cells, and in offsets.
     pub fn part(&self, number: usize) -> Result<Arc<dyn Content>> {
         let subarray = part_among(&self.tables, number, self.most)?;
-        arrow_of(&FieldFolder { subarray, ..self.fields.clone() }, self.columns.as_deref())
+        arrow_of(&FieldFolder { subarray, ..self.fields.clone() }, self.columns.as_deref(), self.values)
     }
 }
 
