@@ -85,6 +85,11 @@ fn metadata_and_settings_are_those_of_tiledb_py() {
 }
 
 #[test]
+fn a_checkout_is_installed_by_pip() {
+    run_pytest(&["tests/test_checkout.py"]);
+}
+
+#[test]
 fn mistakes_are_explained() {
     run_pytest(&["tests/test_mistakes.py"]);
 }

@@ -27,5 +27,5 @@ def path() -> str:
             return command
     found = shutil.which("tilefs")
     if found is None:
-        raise NotFoundError(f"the program tilefs is neither in {' nor in '.join(folders)} nor in PATH")
+        raise NotFoundError(f"the program tilefs is neither in {' nor in '.join(folders)} nor in PATH; in a checkout, cargo install --path . builds it")
     return found
