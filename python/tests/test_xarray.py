@@ -2,6 +2,7 @@
 
 import pathlib
 import pickle
+import shutil
 import sys
 import tomllib
 
@@ -212,3 +213,20 @@ def test_other_things_are_left_to_other_engines(tmp_path, group):
     assert guess(group) and guess(str(group / "dense")) and guess(f"file://{group}/dense")
     with pytest.raises(tilefs.NotFoundError):
         xarray.open_dataset(tmp_path / "none", engine="tilefs")
+
+
+def test_an_unknown_group_is_answered_with_those_that_there_are(demo, tmp_path):
+    for folder in ("group", "group/part"):
+        tiledb.Group.create(str(tmp_path / folder))
+    shutil.copytree(demo, tmp_path / "group/dem")
+    shutil.copytree(demo, tmp_path / "group/part/inner")
+    for folder, names in (("group/part", ["inner"]), ("group", ["dem", "part"])):
+        with tiledb.Group(str(tmp_path / folder), "w") as group:
+            for name in names:
+                group.add(name, name, relative=True)
+    for group, meant in (("x", ""), ("dmm", "did you mean 'dem'. "), ("part/iner", "did you mean 'part/inner'. "), ("dem/temp", "")):
+        with pytest.raises(tilefs.NotFoundError, match=f"has no group '{group}'; {meant}.*it has dem, part, part/inner"):
+            xarray.open_dataset(tmp_path / "group", engine="tilefs", group=group)
+    with pytest.raises(tilefs.NotFoundError, match="has no group 'x'; it has none"):
+        xarray.open_dataset(demo, engine="tilefs", group="x")
+    assert "temp" in xarray.open_dataset(tmp_path / "group", engine="tilefs", group="part/inner")

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import difflib
 import json
 import math
 import os
 import struct
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from itertools import islice, product
 from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy
@@ -27,6 +28,7 @@ from xarray.core import indexing
 
 from . import _options, _tilefs
 from ._arrays import Array, open
+from ._errors import NotFoundError
 
 #: The folder of the tree.
 _FOLDER = "zarr"
@@ -78,15 +80,37 @@ class Source:
         return found
 
 
+# How many groups an error names.
+_MOST_NAMES = 20
+
+
+def _no_such_group(source: Source, group: str) -> NotFoundError:
+    """Returns the error that there is no such group, with the groups that there are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        known = [path[1:] for path, _ in islice(GroupStore(source, "").groups(), _MOST_NAMES + 2) if path != "/"]
+    near = difflib.get_close_matches(group, known, 1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    listed = ", ".join(known[:_MOST_NAMES]) + ", ..." * (len(known) > _MOST_NAMES)
+    return NotFoundError(f"{source._origin[0]} has no group {group!r}; {meant}it has {listed or 'none'}")
+
+
 class GroupStore(AbstractDataStore):
     """A group of the tree."""
 
     def __init__(self, source: Source, group: str) -> None:
         names = [name for name in group.split("/") if name]
         self._source, self._folder = source, "/".join([_FOLDER, *names])
-        self._metadata = source.metadata(self._folder)
-        self._members = source.members(self._folder, self._metadata)
         self._is_root = not names
+        try:
+            self._metadata = source.metadata(self._folder)
+        except NotFoundError:
+            if self._is_root:
+                raise
+            self._metadata = {}
+        if names and self._metadata.get("node_type") != "group":
+            raise _no_such_group(source, "/".join(names))
+        self._members = source.members(self._folder, self._metadata)
 
     def groups(self, entered: Optional[Set[str]] = None) -> Iterator[Tuple[str, "GroupStore"]]:
         """Returns this group and all groups in it by their paths, which begin with a slash. Names of groups may double at each
