@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilefs_base::error::Result;
 use tilefs_format::schema::ArraySchema;
 use tilefs_reader::{DenseReader, Metadata, RowReader};
-use tilefs_select::{Addressing, DimensionBounds};
+use tilefs_select::{Addressing, DimensionBounds, SelectedRows};
 
 /// An array at one point in time. Clones share what was read.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl Array {
     /// ```
     ///
     /// A date means the time that it spans, `10..` has no end, `3+7..9` are several ranges, `last` is the greatest
-    /// coordinate of the domain, and `,` separates dimensions. In texts, `%2C` is a comma, and likewise for `+ = % /`.
+    /// coordinate of the domain, and `,` separates dimensions. `price=5..9` selects by an attribute, and `price=%null` nulls. In texts, `%2C` is a comma, and likewise for `+ = % /`.
     ///
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) for a dense array, and for a text that is no selection of this array, with
@@ -78,8 +78,10 @@ impl Array {
     pub fn select(&self, selection: &str) -> Result<RowReader> {
         let rows = self.rows()?;
         let dimensions = DimensionBounds::of_schema(self.schema());
-        let ranges = tilefs_select::restricted(selection, Addressing::Coordinate, &dimensions);
-        rows.select(&ranges.map_err(|error| error.into_error(selection))?)
+        let selected = tilefs_select::rows(selection, Addressing::Coordinate, &dimensions, &self.0);
+        let SelectedRows { ranges, conditions } = selected.map_err(|error| error.into_error(selection))?;
+        let rows = rows.select(&ranges)?;
+        if conditions.is_empty() { Ok(rows) } else { rows.matching(conditions) }
     }
 
     /// Returns a reader of the rows of a sparse array, with all columns, dimensions first. Reads the array's footers.

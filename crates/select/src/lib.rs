@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! selection := one per dimension, separated by ','; with a name in any order; those left out are whole
-//! dimension := [ name '=' ] range ( '+' range )*
+//! dimension := [ name '=' ] range ( '+' range )*        or an attribute: see `attributes.rs`
 //! range     := v | v..v | v.. | ..v | ..   each of the last four with [..step]; both ends included
 //!            | a:b[:step]                  half-open, as in TileDB-Py; integers only
 //! v         := integer | float | date | time | text | first | last | last-9
@@ -24,6 +24,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
 )]
 
+pub mod attributes;
 pub mod bounds;
 pub mod calendar;
 pub mod error;
@@ -47,11 +48,12 @@ use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::dense::{AxisRange, AxisSelection, Selection};
 use tilefs_reader::array::sparse::CoordinateRange;
 
+pub use attributes::{SelectedRows, rows};
 pub use bounds::{Addressing, DimensionBounds, Label, SelectableLabel, coordinate_text, range_text};
 use bounds::{integer_ends, scalar};
 use error::Result;
 pub use error::{SelectionError, SelectionErrorKind, explain};
-pub use meaning::meaning;
+pub use meaning::{meaning, meaning_of_rows};
 use progression::Progression;
 use ranges::Selected;
 use resolve::resolve;
@@ -85,7 +87,16 @@ pub fn dense(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Resu
 /// # Errors
 /// Fails if the text does not parse, or a range lies outside.
 pub fn sparse(text: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Vec<CoordinateRange>>> {
-    let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
+    sparse_by(&syntax::parse(text)?, by, dimensions)
+}
+
+/// As [`sparse`], for a text that was parsed.
+fn sparse_by(
+    texts: &[syntax::DimensionText<'_>],
+    by: Addressing,
+    dimensions: &[DimensionBounds],
+) -> Result<Vec<Vec<CoordinateRange>>> {
+    let selected = resolve(texts, by, dimensions)?;
     let of_dimension = |(selected, bounds): (Selected, &DimensionBounds)| match selected {
         Selected::Counted(progressions) => joined_progressions(progressions, bounds.datatype),
         Selected::Ranges(ranges) => joined_ranges(ranges),
@@ -102,7 +113,16 @@ pub fn restricted(
     by: Addressing,
     dimensions: &[DimensionBounds],
 ) -> Result<Vec<Option<Vec<CoordinateRange>>>> {
-    let chosen = sparse(text, by, dimensions)?.into_iter().map(|chosen| {
+    restricted_by(&syntax::parse(text)?, by, dimensions)
+}
+
+/// As [`restricted`], for a text that was parsed.
+fn restricted_by(
+    texts: &[syntax::DimensionText<'_>],
+    by: Addressing,
+    dimensions: &[DimensionBounds],
+) -> Result<Vec<Option<Vec<CoordinateRange>>>> {
+    let chosen = sparse_by(texts, by, dimensions)?.into_iter().map(|chosen| {
         let is_whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
         (!is_whole).then_some(chosen)
     });

@@ -1,7 +1,9 @@
 //! A selection in plain words: the cells it selects along each dimension, or the reason why it is wrong.
 
 use tilefs_format::scalar::Scalar;
+use tilefs_reader::array::OpenedArray;
 
+use super::attributes::{rows, split};
 use super::bounds::{Addressing, DimensionBounds, scalar};
 use super::error::{Result, explain};
 use super::progression::Progression;
@@ -16,6 +18,36 @@ const SHOWN: usize = 8;
 /// under the error, the reason, and the valid range.
 pub fn meaning(selection: &str, by: Addressing, dimensions: &[DimensionBounds]) -> std::result::Result<String, String> {
     let selected = select(selection, by, dimensions).map_err(|error| explain(selection, &error))?;
+    Ok(lines_of(selection, &selected, dimensions))
+}
+
+/// As [`meaning`], for a selection of rows of a sparse array, which may be by attributes, too.
+pub fn meaning_of_rows(
+    selection: &str,
+    by: Addressing,
+    dimensions: &[DimensionBounds],
+    array: &OpenedArray,
+) -> std::result::Result<String, String> {
+    let found = (|| {
+        // All of it has to be right.
+        rows(selection, by, dimensions, array)?;
+        let (of_dimensions, of_attributes) = split(selection, dimensions, array)?;
+        Ok((resolve(&of_dimensions, by, dimensions)?, of_attributes))
+    })();
+    let (selected, of_attributes) = found.map_err(|error| explain(selection, &error))?;
+    let mut lines = lines_of(selection, &selected, dimensions);
+    for (number, text) in of_attributes {
+        let name = array.schema().attributes.get(number).map_or("", |attribute| attribute.name.as_str());
+        let ranges: Vec<&str> = text.ranges.iter().take(SHOWN + 1).map(|range| range.whole.text).collect();
+        let more = if ranges.len() > SHOWN { " + ..." } else { "" };
+        let ranges = ranges.into_iter().take(SHOWN).collect::<Vec<_>>().join(" + ");
+        lines.push_str(&format!("  {name}: values {ranges}{more}\n"));
+    }
+    Ok(lines)
+}
+
+/// Returns a line for each dimension.
+fn lines_of(selection: &str, selected: &[Selected], dimensions: &[DimensionBounds]) -> String {
     let mut lines = format!("{selection}\n");
     for (selected, bounds) in selected.iter().zip(dimensions) {
         let (count, mut ranges) = match selected {
@@ -40,7 +72,7 @@ pub fn meaning(selection: &str, by: Addressing, dimensions: &[DimensionBounds]) 
         };
         lines.push_str(&format!("  {}: {what}\n", bounds.name));
     }
-    Ok(lines)
+    lines
 }
 
 fn select(selection: &str, by: Addressing, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {

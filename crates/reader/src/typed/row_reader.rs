@@ -10,7 +10,7 @@ use tilefs_format::scalar::Range;
 use tilefs_threads::for_all;
 
 use super::values::Values;
-use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
+use crate::array::sparse::{CoordinateRange, FixedColumn, RowCondition, RowCount, SparseView, VarColumn};
 use crate::array::{FieldId, OpenedArray};
 
 /// The default number of rows of a batch.
@@ -101,6 +101,15 @@ impl RowReader {
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
     pub fn select(self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
         let view = Arc::new(self.view.select(ranges)?);
+        Ok(RowReader { view, ..self })
+    }
+
+    /// Selects rows for which all conditions on attributes hold.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for conditions that do not fit their attributes.
+    pub fn matching(self, conditions: Vec<RowCondition>) -> Result<Self> {
+        let view = Arc::new(self.view.matching(conditions)?);
         Ok(RowReader { view, ..self })
     }
 

@@ -121,7 +121,11 @@ pub fn meaning(
     selection: &str,
     by: Addressing,
 ) -> Result<std::result::Result<String, String>> {
-    Ok(select::meaning(selection, by, &bounds(array, options)?))
+    let bounds = bounds(array, options)?;
+    Ok(match array.schema().array_type {
+        ArrayType::Dense => select::meaning(selection, by, &bounds),
+        ArrayType::Sparse => select::meaning_of_rows(selection, by, &bounds, array),
+    })
 }
 
 /// Checks that `slice/` has a folder for each named slice.
@@ -173,7 +177,7 @@ pub fn check_slices_below(group: &OpenedGroup, options: &TreeOptions) -> Result<
 fn check_slice(array: &OpenedArray, bounds: &[DimensionBounds], (name, selection): &(String, String)) -> Result<()> {
     let checked = match array.schema().array_type {
         ArrayType::Dense => select::dense(selection, Addressing::Coordinate, bounds).map(drop),
-        ArrayType::Sparse => select::sparse(selection, Addressing::Coordinate, bounds).map(drop),
+        ArrayType::Sparse => select::rows(selection, Addressing::Coordinate, bounds, array).map(drop),
     };
     checked.map_err(|error| Error::usage(format!("slice {name}: {}", error.into_error(selection))))
 }

@@ -15,11 +15,10 @@ use tilefs_export::parquet::TileRows;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::origin::{self, CellOrigin, CellRun};
 use tilefs_reader::array::sparse::{
-    CoordinateRange, FixedColumn, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
+    CoordinateRange, FixedColumn, RowCondition, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
 use tilefs_select::bounds::integer_ends;
-use tilefs_select::{self as select, Addressing};
-use tilefs_threads::single_flight::SingleFlight;
+use tilefs_select::{self as select, Addressing, SelectedRows};
 
 use crate::cells::label_search::selectable;
 use crate::cells::{FieldId, Subarray};
@@ -35,6 +34,8 @@ pub struct SparseSubarray {
     array: Arc<OpenedArray>,
     /// `None` selects all rows.
     ranges: Option<Ranges>,
+    /// Conditions on attributes.
+    conditions: Vec<RowCondition>,
     /// Whether rows are sorted by coordinates instead of in the array's order.
     by_row: bool,
     view: SingleFlight<Arc<SparseView>>,
@@ -55,7 +56,14 @@ impl SparseSubarray {
     }
 
     fn of(array: Arc<OpenedArray>, ranges: Option<Ranges>, by_row: bool) -> Self {
-        SparseSubarray { array, ranges, by_row, view: SingleFlight::new(), var_columns: Mutex::default() }
+        SparseSubarray {
+            array,
+            ranges,
+            conditions: Vec::new(),
+            by_row,
+            view: SingleFlight::new(),
+            var_columns: Mutex::default(),
+        }
     }
 
     fn view(&self) -> Result<Arc<SparseView>> {
@@ -63,6 +71,9 @@ impl SparseSubarray {
             let mut view = Arc::new(SparseView::new(self.array.clone())?);
             if let Some(ranges) = &self.ranges {
                 view = Arc::new(view.select(ranges)?);
+            }
+            if !self.conditions.is_empty() {
+                view = Arc::new(view.matching(self.conditions.clone())?);
             }
             if self.by_row {
                 view = Arc::new(view.by_row_order());
@@ -166,7 +177,7 @@ impl Subarray for SparseSubarray {
     }
 
     fn record(&self, recorder: &mut Recorder) {
-        let Self { array: _, ranges: _, by_row: _, view: _, var_columns: _ } = self;
+        let Self { array: _, ranges: _, conditions: _, by_row: _, view: _, var_columns: _ } = self;
         match self.view() {
             Ok(view) => view.record(recorder),
             Err(_) => recorder.add_unknown(),
@@ -252,8 +263,9 @@ impl Subarray for SparseSubarray {
     }
 
     fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>> {
-        let ranges = select::restricted(selection, by, &selectable(&self.array))?;
-        Ok(Arc::new(Self::of(self.array.clone(), Some(ranges), self.by_row)))
+        let SelectedRows { ranges, conditions } = select::rows(selection, by, &selectable(&self.array), &self.array)?;
+        let ranges = ranges.iter().any(Option::is_some).then_some(ranges);
+        Ok(Arc::new(SparseSubarray { conditions, ..Self::of(self.array.clone(), ranges, self.by_row) }))
     }
 }
 

@@ -18,6 +18,7 @@ mod view;
 pub use columns::fixed_column::FixedColumn;
 pub use columns::var_column::VarColumn;
 pub use rows::parts::MapPart;
+pub use select::conditions::{RowCondition, ValueRange, has_one_value};
 pub(super) use select::coordinates::CoordinateCheck;
 pub(super) use select::deletes::visible_deletes;
 pub use select::files::coordinates_of_tile;

@@ -18,6 +18,7 @@ use super::rows::saved_rows::SavedRows;
 use super::rows::segments::{RowSegment, VisitedRows};
 use super::rows::store::SpillStore;
 use super::select::cells::FragmentCells;
+use super::select::conditions::RowCondition;
 use super::select::deletes::visible_deletes;
 use super::select::narrow::narrowed;
 use super::select::query::{Portions, Query, RowCount};
@@ -105,7 +106,16 @@ impl SparseView {
         }
         let deletes = visible_deletes(&array)?;
         let portions = Portions { segment_rows: portions.segment_rows.max(1), ..portions };
-        let query = Query { array, plan, deletes, selection: None, cells, is_narrowed: false, portions };
+        let query = Query {
+            array,
+            plan,
+            deletes,
+            conditions: Vec::new(),
+            selection: None,
+            cells,
+            is_narrowed: false,
+            portions,
+        };
         Ok(Self::with(Arc::new(query), None, String::new()))
     }
 
@@ -225,12 +235,35 @@ impl SparseView {
             array: array.clone(),
             plan: KeyPlan::new(array.schema(), KeyOrder::Global)?,
             deletes: self.query.deletes.clone(),
+            conditions: self.query.conditions.clone(),
             selection: Some(selection),
             cells,
             is_narrowed: false,
             portions: self.query.portions,
         };
-        Ok(self.in_same_order(Self::with(Arc::new(query), None, format!("selected {ranges:?}"))))
+        Ok(self.in_same_order(Self::with(Arc::new(query), None, format!("{} selected {ranges:?}", self.description))))
+    }
+
+    /// Returns the rows for which all `conditions` hold, in the same order. Which they are is found as they are read, for
+    /// about a million cells at a time.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for conditions that do not fit their attributes.
+    pub fn matching(&self, conditions: Vec<RowCondition>) -> Result<Self> {
+        let Query { array, selection, cells, deletes, is_narrowed, portions, .. } = &*self.query;
+        conditions.iter().try_for_each(|condition| condition.check(array))?;
+        let description = format!("{} where {conditions:?}", self.description);
+        let query = Query {
+            array: array.clone(),
+            plan: KeyPlan::new(array.schema(), KeyOrder::Global)?,
+            deletes: deletes.clone(),
+            conditions: [self.query.conditions.clone(), conditions].concat(),
+            selection: selection.clone(),
+            cells: cells.clone(),
+            is_narrowed: *is_narrowed,
+            portions: *portions,
+        };
+        Ok(self.in_same_order(Self::with(Arc::new(query), None, description)))
     }
 
     /// Returns the rows of the tiles that `decide` does not skip, in the same order. `decide` gets the range of the
@@ -272,6 +305,7 @@ impl SparseView {
             array: array.clone(),
             plan: KeyPlan::new(array.schema(), KeyOrder::Global)?,
             deletes: self.query.deletes.clone(),
+            conditions: self.query.conditions.clone(),
             selection: selection.clone(),
             cells,
             is_narrowed: false,

@@ -56,7 +56,7 @@ impl<'a> CoordinateCheck<'a> {
             array: self.array,
             fragment: self.fragment,
             cells: &self.cells,
-            filter: CellFilter::new(self.array, self.fragment, &[], false)?,
+            filter: CellFilter::new(self.array, self.fragment, &[], &[], false)?,
             selection: None,
             is_narrowed: false,
             time: 0,

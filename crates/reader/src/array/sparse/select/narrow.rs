@@ -84,6 +84,7 @@ fn narrow(query: &Query, selection: &CoordinateSelection) -> Result<Option<Query
         array: query.array.clone(),
         plan: KeyPlan::new(query.array.schema(), KeyOrder::Global)?,
         deletes: query.deletes.clone(),
+        conditions: query.conditions.clone(),
         selection: query.selection.clone(),
         cells: cells.collect(),
         is_narrowed: true,

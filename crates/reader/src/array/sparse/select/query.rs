@@ -1,5 +1,5 @@
-//! The inputs from which the rows of a sparse array are computed: the array, the order, delete conditions and a
-//! selection.
+//! The inputs from which the rows of a sparse array are computed: the array, the order, delete conditions, a selection,
+//! and conditions on attributes.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use tilefs_threads as threads;
 
 use super::box_join::{BoxList, for_each_pair};
 use super::cells::{CellSlab, FragmentCells, TileCells};
+use super::conditions::RowCondition;
 use super::deletes::Delete;
 use super::selection::CoordinateSelection;
 use super::stream::FragmentSource;
@@ -58,6 +59,8 @@ pub struct Query {
     pub array: Arc<OpenedArray>,
     pub plan: KeyPlan,
     pub deletes: Vec<Delete>,
+    /// Conditions on attributes: rows are the cells for which all of them hold.
+    pub conditions: Vec<RowCondition>,
     pub selection: Option<CoordinateSelection>,
     /// For each fragment that is visible in the array, the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
@@ -102,7 +105,7 @@ impl Query {
         let most = self.cells.iter().fold(0u64, |sum, cells| sum.saturating_add(cells.count()));
         // Not collected into a list: there may be millions.
         let with_cells = || (0..self.cells.len()).filter(|&number| self.cells[number].count() > 0);
-        if self.selection.is_some() && most > 0 {
+        if (self.selection.is_some() || !self.conditions.is_empty()) && most > 0 {
             return Ok(RowCount::AtMost(most));
         }
         for fragment in with_cells() {
@@ -287,7 +290,8 @@ impl Query {
         let entry = array.folder().fragment(array.number(fragment));
         let time = entry.map_or(0, |entry| entry.times.t1);
         let has_versions = self.has_versions(fragment)?;
-        let filter = CellFilter::new(array, fragment, &self.deletes, has_versions).map_err(place)?;
+        let filter = CellFilter::new(array, fragment, &self.deletes, &self.conditions, has_versions);
+        let filter = filter.map_err(place)?;
         let (plan, selection) = (&self.plan, self.selection.as_ref());
         let is_narrowed = self.is_narrowed;
         Ok(FragmentSource { array, fragment, cells, filter, selection, is_narrowed, time, plan, has_versions })

@@ -1,9 +1,11 @@
-//! Determines which cells of a fragment are visible: by when each was written and deleted, and by the array's deletes.
+//! Determines which cells of a fragment are visible: by when each was written and deleted, by the array's deletes,
+//! and by the conditions of a reader.
 
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::FragmentField;
 
 use super::cells::TileCells;
+use super::conditions::{ConditionOfFragment, RowCondition};
 use super::deletes::{Delete, FragmentCondition};
 use super::files::FixedFile;
 use crate::array::OpenedArray;
@@ -47,7 +49,8 @@ pub struct CellFilter<'a> {
     /// Whether some of the fragment's times may lie outside the window.
     is_partial: bool,
     deletion_times: Option<FixedFile>,
-    conditions: Vec<FragmentCondition<'a>>,
+    deletes: Vec<FragmentCondition<'a>>,
+    conditions: Vec<ConditionOfFragment<'a>>,
 }
 
 impl<'a> CellFilter<'a> {
@@ -56,13 +59,19 @@ impl<'a> CellFilter<'a> {
     ///
     /// # Errors
     /// Any damage in the metadata that determine visibility.
-    pub fn new(array: &'a OpenedArray, fragment: usize, deletes: &'a [Delete], compares_times: bool) -> Result<Self> {
+    pub fn new(
+        array: &'a OpenedArray,
+        fragment: usize,
+        deletes: &'a [Delete],
+        selected_by: &'a [RowCondition],
+        compares_times: bool,
+    ) -> Result<Self> {
         let (outline, number) = (array.outline(fragment)?, array.number(fragment));
         let facts = &outline.facts;
         let entry = array.folder().fragment(number).ok_or_else(|| Error::damaged("no such fragment"))?;
         let is_partial = facts.has_timestamps && !array.window().contains(&entry.times);
         let mut wants_times = is_partial || (compares_times && facts.has_timestamps);
-        let mut conditions = Vec::new();
+        let mut applied = Vec::new();
         // A delete does not apply to cells that were written after it.
         let later = deletes.iter().filter(|delete| delete.time >= entry.times.t1);
         for delete in later {
@@ -71,14 +80,16 @@ impl<'a> CellFilter<'a> {
             }
             let by_cell = facts.has_timestamps && delete.time <= entry.times.t2;
             wants_times |= by_cell;
-            conditions.push(FragmentCondition::new(array, fragment, delete, by_cell)?);
+            applied.push(FragmentCondition::new(array, fragment, delete, by_cell)?);
         }
         let visibility = |wanted: bool, field: FragmentField| -> Result<Option<FixedFile>> {
             if wanted { FixedFile::of_marks(array, fragment, field).map(Some) } else { Ok(None) }
         };
         let times = visibility(wants_times, FragmentField::Timestamps)?;
         let deletion_times = visibility(facts.has_delete_metadata, FragmentField::DeleteTimestamps)?;
-        Ok(CellFilter { array, times, is_partial, deletion_times, conditions })
+        let conditions = selected_by.iter().map(|condition| ConditionOfFragment::new(array, fragment, condition));
+        let conditions = conditions.collect::<Result<_>>()?;
+        Ok(CellFilter { array, times, is_partial, deletion_times, deletes: applied, conditions })
     }
 
     /// Returns whether footers and times show that every cell of a visible fragment is present and shown.
@@ -95,7 +106,7 @@ impl<'a> CellFilter<'a> {
 
     /// Returns whether every cell is present and shown.
     pub fn keeps_all(&self) -> bool {
-        !self.is_partial && self.deletion_times.is_none() && self.conditions.is_empty()
+        !self.is_partial && self.deletion_times.is_none() && self.deletes.is_empty() && self.conditions.is_empty()
     }
 
     /// Determines the visibility of some cells of a tile.
@@ -122,11 +133,14 @@ impl<'a> CellFilter<'a> {
             let lives = |time: &u64| *time > window.end || *time == u64::MAX;
             visibility.shown.extend(deleted.iter().map(lives));
         }
-        if !self.conditions.is_empty() {
+        if !self.deletes.is_empty() || !self.conditions.is_empty() {
             visibility.shown.resize(cells.count as usize, true);
         }
+        for delete in &self.deletes {
+            delete.apply(cells, &visibility.times, &mut visibility.shown)?;
+        }
         for condition in &self.conditions {
-            condition.apply(cells, &visibility.times, &mut visibility.shown)?;
+            condition.apply(cells, &mut visibility.shown)?;
         }
         Ok(())
     }
