@@ -1,4 +1,4 @@
-// Builds the page into two files with fixed names in `dist`, and compresses them where the program includes them.
+// Builds the page into files with fixed names in `dist`, and compresses them where the program includes them.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { defineConfig } from "vite";
@@ -9,8 +9,8 @@ const compress = {
   name: "compress",
   closeBundle() {
     mkdirSync(kept, { recursive: true });
-    for (const name of ["page.js", "page.css"]) {
-      const text = readFileSync(new URL(`dist/${name}`, import.meta.url));
+    for (const [name, folder] of [["page.js", "dist"], ["page.css", "dist"], ["icon.svg", "src"]]) {
+      const text = readFileSync(new URL(`${folder}/${name}`, import.meta.url));
       const file = new URL(`${name}.gz`, kept);
       // Other releases of zlib compress to other bytes: a file that has the same text stays.
       if (existsSync(file) && gunzipSync(readFileSync(file)).equals(text)) continue;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyper::header::{
     ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    LAST_MODIFIED, LOCATION, RANGE, VARY,
+    HeaderName, LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
 use hyper::{HeaderMap, Method, StatusCode};
 use tilefs_vfs::node::recent::{Found, is_fixed};
@@ -20,16 +20,19 @@ use super::folder::listing::{ListingForm, ListingPieces, Members};
 use super::folder::page;
 use super::folder::properties::Asked;
 use super::http::content_type;
-use super::http::path::TreePath;
+use super::http::path::{TreePath, encode_name};
 use super::http::ranges::{self, Wanted};
 use super::http::refusal::Refusal;
 use super::http::validators::{self, Precondition};
-use super::message::{Answer, Question};
+use super::message::{Answer, OPTIONAL, Question};
 use super::served_file::ServedFile;
 use super::site::{Site, Snapshot};
 
 /// Only files of more bytes are prefetched as a whole.
 const LARGE: u64 = 1 << 20;
+
+/// The header with the reason why a file that need not exist does not exist, with the escapes of a URL.
+const REASON: HeaderName = HeaderName::from_static("tilefs-reason");
 
 /// Answers a request.
 pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
@@ -39,6 +42,12 @@ pub fn answer(site: &Arc<Site>, asked: &Question) -> Answer {
             let found = site.attempt(|| format!("look-up of {}", path.text()), || snapshot.find(path.names()));
             let answered = found.and_then(|found| Request { site, snapshot, path: &path, asked }.answer(found));
             answered.unwrap_or_else(|refusal| {
+                if matches!(refusal, Refusal::Absent(_)) && asked.words().any(|word| word == OPTIONAL) {
+                    let mut reason = String::new();
+                    encode_name(&refusal.to_string(), &mut reason);
+                    let answer = Answer::empty(StatusCode::NO_CONTENT).with(CACHE_CONTROL, "no-cache");
+                    return answer.with(REASON, reason);
+                }
                 if !wants_html(&asked.method, &asked.headers) {
                     return Answer::line(refusal.status(), &refusal.to_string());
                 }
@@ -124,8 +133,10 @@ impl Request<'_> {
             self.site.note(&path, &remark);
         }
         let headers = &self.asked.headers;
-        let kind = content_type::of_file(self.path.names().last().map_or("", String::as_str));
-        let coding = Coding::of(&self.asked.method, headers, kind, Some(length));
+        let name = self.path.names().last().map_or("", String::as_str);
+        let kind = content_type::of_file(name);
+        let may_be_compressed = may_be_compressed(name, kind, Some(length));
+        let coding = Coding::of(&self.asked.method, headers, may_be_compressed);
         let etag = self.snapshot.etag(&path, found, length).map(|etag| coding.etag(etag));
         let may_be_part = !is_head && is_fixed;
         let answer = match validators::precondition(headers, etag.as_deref()) {
@@ -141,7 +152,7 @@ impl Request<'_> {
             Some(etag) => answer.with(ETAG, etag).with(ACCEPT_RANGES, "bytes").with(CACHE_CONTROL, "no-cache"),
             None => answer.with(ACCEPT_RANGES, "none").with(CACHE_CONTROL, "no-store"),
         };
-        let answer = if may_be_compressed(kind, Some(length)) { answer.with(VARY, "Accept-Encoding") } else { answer };
+        let answer = if may_be_compressed { answer.with(VARY, "Accept-Encoding") } else { answer };
         Ok(match validators::date(file.modified()) {
             Some(date) => answer.with(LAST_MODIFIED, date),
             None => answer,
@@ -222,22 +233,17 @@ impl Request<'_> {
                 Ok(ListingPieces::new(members, ListingForm::Html, before, move |few| page.after(few)))
             },
         )?;
-        let coding = Coding::of(&self.asked.method, &self.asked.headers, kind, None);
+        let coding = Coding::of(&self.asked.method, &self.asked.headers, may_be_compressed("", kind, None));
         in_coding(coding, StatusCode::OK, None, Box::new(pieces)).map(described)
-    }
-
-    /// Returns the words of the query.
-    fn query(&self) -> impl Iterator<Item = &str> {
-        self.asked.query.iter().flat_map(|query| query.split('&'))
     }
 
     /// Returns the maximum number of members that a listing shall have.
     fn most_members(&self) -> usize {
-        self.query().find_map(|pair| pair.strip_prefix("most=")?.parse().ok()).unwrap_or(usize::MAX)
+        self.asked.words().find_map(|pair| pair.strip_prefix("most=")?.parse().ok()).unwrap_or(usize::MAX)
     }
 
     fn wants_json(&self) -> bool {
-        let is_asked = self.query().any(|pair| pair == "json" || pair.starts_with("json="));
+        let is_asked = self.asked.words().any(|pair| pair == "json" || pair.starts_with("json="));
         let accepted = self.asked.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
         is_asked || (accepted.contains("application/json") && !wants_html(&self.asked.method, &self.asked.headers))
     }

@@ -1,6 +1,6 @@
-//! Content codings (RFC 9110, section 8.4): texts are sent compressed to clients that accept it.
+//! Content codings (RFC 9110, section 8.4): texts and numbers are sent compressed to clients that accept it.
 //!
-//! A compressed text is another representation of the file, with an ETag of its own. Ranges are those of the file as it
+//! A compressed file is another representation of the file, with an ETag of its own. Ranges are those of the file as it
 //! is: a request for a range gets no coding, and neither does HEAD, whose sender asks for the length of the file.
 
 use std::io::Write;
@@ -14,8 +14,15 @@ use hyper::{HeaderMap, Method};
 use super::connection::body::Pieces;
 use super::http::refusal::Refusal;
 
-/// A shorter text is sent as it is.
+/// A shorter file is sent as it is.
 const SHORT: u64 = 1 << 10;
+
+/// Longer files of numbers are sent as they are: a program that reads so many is faster without the compression, and a
+/// page that draws a picture reads fewer.
+const MANY_NUMBERS: u64 = 8 << 20;
+
+/// The endings of files of plain numbers.
+const NUMBERS: [&str; 10] = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64"];
 
 /// The end of the ETag of a compressed text, before its last quote.
 const MARK: &str = "-gzip\"";
@@ -29,14 +36,10 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Returns the form of a reply of this media type; `length` is `None` if it is not known.
-    pub fn of(method: &Method, headers: &HeaderMap, kind: &str, length: Option<u64>) -> Self {
+    /// Returns the form of a reply that [`may_be_compressed`], or may not.
+    pub fn of(method: &Method, headers: &HeaderMap, may_be_compressed: bool) -> Self {
         let is_whole = method == Method::GET && !headers.contains_key(RANGE);
-        if is_whole && may_be_compressed(kind, length) && accepts_gzip(headers) {
-            Coding::Gzip
-        } else {
-            Coding::Identity
-        }
+        if is_whole && may_be_compressed && accepts_gzip(headers) { Coding::Gzip } else { Coding::Identity }
     }
 
     /// Returns the ETag of this form of a file.
@@ -59,12 +62,17 @@ impl Coding {
     }
 }
 
-/// Returns whether the form of a reply depends on what its client accepts: it is a text that is not short.
-pub fn may_be_compressed(kind: &str, length: Option<u64>) -> bool {
+/// Returns whether the form of a reply depends on what its client accepts, by the name and the media type of the file:
+/// it is a text that is not short, or some numbers. `length` is `None` if it is not known.
+pub fn may_be_compressed(name: &str, kind: &str, length: Option<u64>) -> bool {
+    if length.is_some_and(|length| length < SHORT) {
+        return false;
+    }
+    if name.rsplit_once('.').is_some_and(|(_, ending)| NUMBERS.contains(&ending)) {
+        return length.is_some_and(|length| length <= MANY_NUMBERS);
+    }
     let kind = kind.split(';').next().unwrap_or_default();
-    let is_text =
-        kind.starts_with("text/") || matches!(kind, "application/json" | "application/x-ndjson" | "application/xml");
-    is_text && length.is_none_or(|length| length >= SHORT)
+    kind.starts_with("text/") || matches!(kind, "application/json" | "application/x-ndjson" | "application/xml")
 }
 
 /// Returns whether a client accepts gzip: by its name or as any coding, with a weight that is not 0.
@@ -145,14 +153,25 @@ mod tests {
     }
 
     #[test]
-    fn only_long_texts_that_are_asked_for_as_a_whole_are_compressed() {
-        let of = |method: &Method, headers: &HeaderMap, kind: &str, length| Coding::of(method, headers, kind, length);
+    fn only_long_texts_and_some_numbers_that_are_asked_for_as_a_whole_are_compressed() {
+        let of = |method: &Method, headers: &HeaderMap, kind: &str, length| {
+            Coding::of(method, headers, may_be_compressed("cells", kind, length))
+        };
         let gzip = headers("gzip");
         assert_eq!(of(&Method::GET, &gzip, "text/csv; charset=utf-8", Some(SHORT)), Coding::Gzip);
         assert_eq!(of(&Method::GET, &gzip, "application/json", None), Coding::Gzip);
         assert_eq!(of(&Method::GET, &gzip, "text/plain", Some(SHORT - 1)), Coding::Identity);
         assert_eq!(of(&Method::HEAD, &gzip, "text/plain", Some(SHORT)), Coding::Identity);
         assert_eq!(of(&Method::GET, &gzip, "image/tiff", Some(SHORT)), Coding::Identity);
+        let numbers = |name: &str, length| {
+            Coding::of(&Method::GET, &gzip, may_be_compressed(name, "application/octet-stream", Some(length)))
+        };
+        assert_eq!(numbers("temp.f32", SHORT), Coding::Gzip);
+        assert_eq!(numbers("temp.valid.u8", MANY_NUMBERS), Coding::Gzip);
+        assert_eq!(numbers("temp.f32", SHORT - 1), Coding::Identity);
+        assert_eq!(numbers("temp.f32", MANY_NUMBERS + 1), Coding::Identity);
+        assert_eq!(numbers("f32", SHORT), Coding::Identity);
+        assert_eq!(numbers("0.0", SHORT), Coding::Identity);
         let mut range = gzip.clone();
         range.insert(RANGE, HeaderValue::from_static("bytes=0-"));
         assert_eq!(of(&Method::GET, &range, "text/plain", Some(SHORT)), Coding::Identity);

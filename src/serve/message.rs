@@ -22,6 +22,17 @@ pub struct Question {
     pub body: Bytes,
 }
 
+/// The word of a query that asks for a file that need not exist: if there is none, the status is 204, no error. Browsers
+/// list each reply with an error in their console.
+pub const OPTIONAL: &str = "optional";
+
+impl Question {
+    /// Returns the words of the query.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.query.iter().flat_map(|query| query.split('&'))
+    }
+}
+
 /// A status, headers and a body.
 pub struct Answer {
     pub status: StatusCode,

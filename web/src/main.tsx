@@ -11,22 +11,24 @@ import { VariantsView } from "./group/variants";
 import { Busy, Trouble, useWork } from "./parts";
 import { here, remember, selectionIn, timeIn, type Place } from "./place";
 import { open, type Node, type Schema } from "./schema";
-import { bytes, type Names } from "./server";
+import { bytes, root, type Names } from "./server";
 import { Share } from "./share";
 import { SparseView } from "./sparse";
 import "./style.css";
 import { arrayLine, writesLine } from "./summary";
 import { TableView } from "./table/view";
 import { momentText, TimeSlider } from "./time";
-import { grouped } from "./values";
+import { grouped, shown } from "./values";
+import { Notes, oneOf } from "./address";
 
 /** The name of what is served, which the root of the tree has not. */
 const title = document.documentElement.dataset.title || "tilefs";
 
 function Page() {
-  const [place, setPlace] = useState<Place>(here);
+  const [place, setPlace] = useState<Place & { visit: number }>({ ...here(), visit: 0 });
   useEffect(() => {
-    const move = () => setPlace(here());
+    // Views take their state from the address when they begin, so each step back begins them again.
+    const move = () => setPlace((before) => ({ ...here(), visit: before.visit + 1 }));
     addEventListener("popstate", move);
     return () => removeEventListener("popstate", move);
   }, []);
@@ -36,13 +38,13 @@ function Page() {
   // What is served stays what it is, so it is asked for once.
   const known = useRef<Node | null>(null);
   const { result: other } = useWork(async (signal) => (names.length === top.length ? null : (known.current ?? open(top, signal))), [top, names.length]);
-  const root = (names.length === top.length ? node : other) ?? known.current;
-  known.current = root;
+  const topNode = (names.length === top.length ? node : other) ?? known.current;
+  known.current = topNode;
   const own = selectionIn(timeIn(names).rest.length ? timeIn(names).rest : timeIn(names).base).array.at(-1) ?? title;
   useEffect(() => {
-    document.title = own === title ? title : `${own} – ${title}`;
+    document.title = own === title ? shown(title) : `${shown(own)} – ${shown(title)}`;
   }, [own]);
-  const hasTree = !!root && root.kind !== "array";
+  const hasTree = !!topNode && topNode.kind !== "array";
   return (
     <>
       <header>
@@ -50,10 +52,11 @@ function Page() {
         <Trail names={names} />
       </header>
       <div class={hasTree ? "columns" : ""}>
-        {hasTree && <nav aria-label="Tree"><details class="tree" open={matchMedia("(min-width: 900px)").matches}><summary>{title}</summary><Branch names={top} current={names} /></details></nav>}
+        {hasTree && <nav aria-label="Tree"><details class="tree" open={matchMedia("(min-width: 900px)").matches}><summary>{shown(title)}</summary><Branch names={top} current={names} /></details></nav>}
         <main id="main">
-          <h1>{own}</h1>
-          {error !== undefined ? <Trouble error={error} /> : !node ? <p class="status"><Busy /></p> : <NodeView key={names.join("/")} node={node} state={place.state} />}
+          <h1>{shown(own)}</h1>
+          <Notes state={place.state} />
+          {error !== undefined ? <Trouble error={error} /> : !node ? <p class="status"><Busy /></p> : <NodeView key={`${place.visit} ${names.join("/")}`} node={node} state={place.state} />}
         </main>
       </div>
     </>
@@ -61,12 +64,12 @@ function Page() {
 }
 
 function Trail({ names }: { names: Names }) {
-  const shown = names.map((name, at) => (at > 0 && names[at - 1] === ".history" ? momentText(name) : name));
+  const words = names.map((name, at) => (at > 0 && names[at - 1] === ".history" ? momentText(name) : shown(name)));
   return (
     <nav aria-label="Path" class="trail">
       <ol>
-        <li><Link names={[]} current={names.length === 0}>{title}</Link></li>
-        {names.map((name, at) => <li key={at}>{name === ".history" || name === "slice" || name === "islice" ? <span>{name}</span> : <Link names={names.slice(0, at + 1)} current={at === names.length - 1}>{shown[at]}</Link>}</li>)}
+        <li><Link names={[]} current={names.length === 0}>{shown(title)}</Link></li>
+        {names.map((name, at) => <li key={at}>{name === ".history" || name === "slice" || name === "islice" ? <span>{name}</span> : <Link names={names.slice(0, at + 1)} current={at === names.length - 1}>{words[at]}</Link>}</li>)}
       </ol>
     </nav>
   );
@@ -86,8 +89,7 @@ function NodeView({ node, state }: { node: Node; state: URLSearchParams }) {
 
 /** A choice between views of the same node. */
 function Tabs({ tabs, state }: { tabs: [string, () => preact.JSX.Element][]; state: URLSearchParams }) {
-  const asked = tabs.findIndex(([name]) => name === state.get("tab"));
-  const [chosen, setChosen] = useState(Math.max(0, asked));
+  const [chosen, setChosen] = useState(() => Math.max(0, tabs.findIndex(([name]) => name === oneOf(state, "tab", tabs.map(([name]) => name)))));
   const select = (at: number) => {
     setChosen(at);
     remember({ tab: at === 0 ? null : tabs[at][0] });
@@ -111,7 +113,7 @@ function Tabs({ tabs, state }: { tabs: [string, () => preact.JSX.Element][]; sta
 
 /** Returns the stored bytes of all writes, if there are not too many to add up. */
 async function storedBytes(names: Names, schema: Schema, signal: AbortSignal): Promise<number | null> {
-  if (schema.fragments > 2000) return null;
+  if (schema.fragments > 2000 || selectionIn(names).selection !== null) return null;
   const lines = new TextDecoder().decode(await bytes(names, "fragments.tsv", signal)).split("\n");
   const column = lines[0].split("\t").indexOf("bytes");
   return lines.slice(1).filter(Boolean).reduce((sum, line) => sum + Number(line.split("\t")[column]), 0);
@@ -119,7 +121,7 @@ async function storedBytes(names: Names, schema: Schema, signal: AbortSignal): P
 
 function ArrayView({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
   const { result: stored } = useWork((signal) => storedBytes(names, schema, signal), [names]);
-  const [shown, setShown] = useState<DenseState | null>(null);
+  const [drawn, setShown] = useState<DenseState | null>(null);
   const onState = useCallback((next: DenseState) => setShown(next), []);
   const isTable = schema.array_type === "dense" && schema.dimensions.length === 1 && schema.files.some((file) => file.path === "arrow/cells.arrow");
   const cells = (schema.shape ?? []).reduce((product, length) => product * length, 1);
@@ -129,7 +131,7 @@ function ArrayView({ names, schema, state }: { names: Names; schema: Schema; sta
     : <DenseView names={names} schema={schema} state={state} onState={onState} />;
   const tabs: [string, () => preact.JSX.Element][] = [
     ["View", view],
-    ...(isTable ? [["Table", () => <TableView names={names} schema={schema} />] as [string, () => preact.JSX.Element]] : []),
+    ...(isTable ? [["Table", () => <TableView names={names} schema={schema} state={state} />] as [string, () => preact.JSX.Element]] : []),
     ["Schema", () => <SchemaView schema={schema} />],
     ["Metadata", () => <MetadataView names={names} />],
     ["Files", () => <FilesView names={names} schema={schema} />],
@@ -139,14 +141,14 @@ function ArrayView({ names, schema, state }: { names: Names; schema: Schema; sta
       <p class="summary">{arrayLine(schema)} · {writesLine(schema, stored ?? null)}</p>
       <TimeSlider names={names} />
       <Tabs tabs={tabs} state={state} />
-      <Share names={names} schema={schema} attribute={shown?.attribute} pick={shown?.pick} />
+      <Share names={names} schema={schema} attribute={drawn?.attribute} pick={drawn?.pick} />
     </>
   );
 }
 
 function GroupView({ node, state }: { node: Extract<Node, { kind: "group" }>; state: URLSearchParams }) {
   const { names, group, hasVariants } = node;
-  const [shown, setShown] = useState<{ names: Names; schema: Schema; dense: DenseState } | null>(null);
+  const [drawn, setShown] = useState<{ names: Names; schema: Schema; dense: DenseState } | null>(null);
   const levels = levelsOf(group);
   const kind = group.metadata.soma_object_type?.text;
   const main: [string, () => preact.JSX.Element][] = [];
@@ -169,13 +171,16 @@ function GroupView({ node, state }: { node: Extract<Node, { kind: "group" }>; st
       <p class="summary">{kind ?? (levels ? "image pyramid" : hasVariants ? "dataset of variants" : "group")} · {count}</p>
       <TimeSlider names={names} />
       <Tabs tabs={tabs} state={state} />
-      {shown && <Share names={shown.names} schema={shown.schema} attribute={shown.dense.attribute} pick={shown.dense.pick} />}
+      {drawn && <Share names={drawn.names} schema={drawn.schema} attribute={drawn.dense.attribute} pick={drawn.dense.pick} />}
     </>
   );
 }
 
 /** Puts the page into the document. */
 function begin(): void {
+  // The address changes, and with it what a relative URL means.
+  const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+  if (icon) icon.href = new URL("./.tilefs/page/icon.svg", root).href;
   const place = document.createElement("div");
   place.id = "page";
   document.body.append(place);

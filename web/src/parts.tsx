@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Refused } from "./server";
 import { colourAt, type Scale, type Statistics } from "./colour";
-import { floatText } from "./values";
+import { floatText, shown, shownLines } from "./values";
 
 export function Busy() {
   return <span class="busy" role="status">reading …</span>;
@@ -12,7 +12,7 @@ export function Busy() {
 export function Trouble({ error }: { error: unknown }) {
   const reason = error instanceof Error ? error.message : String(error);
   const isAccess = error instanceof Refused && error.status === 401;
-  return <p class="trouble" role="alert">{isAccess ? "This server needs its token: add ?token=… to the address." : reason}</p>;
+  return <p class="trouble" role="alert">{isAccess ? "This server needs its token: add ?token=… to the address." : shownLines(reason)}</p>;
 }
 
 /** Keeps the result of the latest work, and ends work that nobody waits for. */
@@ -47,11 +47,11 @@ export function useDark(): boolean {
 export function Choice(props: { label: string; value: string; options: (string | [string, string])[]; onChange: (value: string) => void }) {
   return (
     <label class="choice">
-      <span>{props.label}</span>
+      <span>{shown(props.label)}</span>
       <select value={props.value} onChange={(event) => props.onChange(event.currentTarget.value)}>
         {props.options.map((option) => {
           const [value, text] = typeof option === "string" ? [option, option] : option;
-          return <option key={value} value={value} selected={value === props.value}>{text}</option>;
+          return <option key={value} value={value} selected={value === props.value}>{shown(text)}</option>;
         })}
       </select>
     </label>

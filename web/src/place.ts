@@ -27,30 +27,48 @@ export function address(place: Place): string {
 
 /** Goes to a place; the back button returns from it. */
 export function go(place: Place): void {
+  settle();
   history.pushState(null, "", address(place));
   dispatchEvent(new PopStateEvent("popstate"));
 }
 
-let replacing = 0;
+/** Changes that follow each other as fast as this, in milliseconds, are one step: a drag, or a few turns of a wheel. */
+const STEP = 1000;
+/** How long the address waits for the next change: browsers limit how often it may change. */
+const QUIET = 150;
 
-/** Puts a new state of the view into the address, a little later: browsers limit how often that may happen. */
-export function remember(change: Record<string, string | null>): void {
-  clearTimeout(replacing);
-  const place = here();
-  Object.assign(pending, change);
-  replacing = window.setTimeout(() => {
-    for (const [key, value] of Object.entries(pending)) {
-      if (value === null) place.state.delete(key);
-      else place.state.set(key, value);
-    }
-    pending = {};
-    history.replaceState(null, "", address(place));
-  }, 150);
-}
 let pending: Record<string, string | null> = {};
-addEventListener("popstate", () => {
-  clearTimeout(replacing);
+let waiting = 0;
+let lastChange = -Infinity;
+
+/** Puts a new state of the view into the address, a little later. The back button returns to the state before. */
+export function remember(change: Record<string, string | null>): void {
+  clearTimeout(waiting);
+  Object.assign(pending, change);
+  waiting = window.setTimeout(settle, QUIET);
+}
+
+/** Puts what is pending into the address. */
+function settle(): void {
+  clearTimeout(waiting);
+  const place = here();
+  for (const [key, value] of Object.entries(pending)) {
+    if (value === null) place.state.delete(key);
+    else place.state.set(key, value);
+  }
   pending = {};
+  const next = address(place);
+  if (next === address(here())) return;
+  const now = performance.now();
+  if (now - lastChange < STEP) history.replaceState(null, "", next);
+  else history.pushState(null, "", next);
+  lastChange = now;
+}
+
+addEventListener("popstate", () => {
+  clearTimeout(waiting);
+  pending = {};
+  lastChange = -Infinity;
 });
 
 /** The time in a path: the node without it, the time, and the rest of the path below. */

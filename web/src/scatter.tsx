@@ -2,7 +2,9 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { scaleLinear, scaleUtc } from "d3-scale";
 import { category, categoryPixels, placeOf, pixel, statistics, tableOf } from "./colour";
-import { grouped } from "./values";
+import { complain } from "./address";
+import { remember } from "./place";
+import { grouped, shown as safe } from "./values";
 import { rounded, useDark } from "./parts";
 
 const LEFT = 70, BOTTOM = 34, TOP = 8, RIGHT = 14;
@@ -32,12 +34,13 @@ export interface Colouring {
   text: (value: number) => string;
 }
 
-export function Scatter({ points, colouring, square }: { points: Points; colouring: Colouring | null; square?: boolean }) {
+export function Scatter({ points, colouring, square, hide }: { points: Points; colouring: Colouring | null; square?: boolean; hide: string | null }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<[number, number]>([0, 0]);
   const [cursor, setCursor] = useState<number | null>(null);
-  const [hidden, setHidden] = useState(new Set<number>());
+  const [hidden, setHidden] = useHidden(colouring, hide);
+  const count = useMemo(() => (colouring && hidden.size ? colouring.values.reduce((sum, value) => sum + Number(!hidden.has(value)), 0) : points.x.length), [colouring, hidden, points]);
   const isDark = useDark();
   const x = useMemo(() => statistics(points.x), [points]);
   const y = useMemo(() => statistics(points.y), [points]);
@@ -126,15 +129,43 @@ export function Scatter({ points, colouring, square }: { points: Points; colouri
         <button onClick={() => setView(range)} aria-label="Show all" title="Show all (0)">⤢</button>
       </div>
       <p class="readout" aria-live="polite">
-        {at !== null ? <><span class="quiet">{points.xName} = {points.xText(points.x[at])}, {points.yName} = {points.yText(points.y[at])}</span>{" "}
-          {colouring && <output class="value">{colouring.labels ? colouring.labels[colouring.values[at]] ?? "null" : colouring.text(colouring.values[at])}</output>}</>
+        {at !== null ? <><span class="quiet">{safe(points.xName)} = {points.xText(points.x[at])}, {safe(points.yName)} = {points.yText(points.y[at])}</span>{" "}
+          {colouring && <output class="value">{safe(colouring.labels ? colouring.labels[colouring.values[at]] ?? "null" : colouring.text(colouring.values[at]))}</output>}</>
           : <span class="quiet">Point at a point to read it</span>}
       </p>
-      <p class="status"><span data-sampled={points.isSample ? "yes" : "no"}>{points.note}</span></p>
+      <p class="status"><span data-sampled={points.isSample ? "yes" : "no"}>{points.note}{count < points.x.length && `; ${grouped(count)} of them shown, the others are hidden in the legend`}</span></p>
       {colouring?.labels && <Legend labels={colouring.labels} values={colouring.values} hidden={hidden} onHide={setHidden} />}
-      {known && !colouring?.labels && <p class="scale"><span>{rounded(known.low)}</span><i class="ramp" /><span>{rounded(known.high)}</span><span class="quiet">{colouring?.name}</span></p>}
+      {known && !colouring?.labels && <p class="scale"><span>{rounded(known.low)}</span><i class="ramp" /><span>{rounded(known.high)}</span><span class="quiet">{safe(colouring?.name ?? "")}</span></p>}
     </div>
   );
+}
+
+/** Returns the codes of hidden labels, which the address has by their names, and a function that sets them. */
+function useHidden(colouring: Colouring | null, asked: string | null): [Set<number>, (hidden: Set<number>) => void] {
+  const [hidden, setHidden] = useState(new Set<number>());
+  const first = useRef<string | null>(asked);
+  const name = useRef<string | null>(null);
+  const labels = colouring?.labels ?? null;
+  useEffect(() => {
+    if (!colouring) return;
+    const wanted = (name.current === null && first.current?.split(",").map(unescaped)) || [];
+    name.current = colouring.name;
+    const codes = wanted.map((label) => labels?.indexOf(label) ?? -1);
+    wanted.forEach((label, at) => codes[at] < 0 && complain("hide", label, `${colouring.name} has no such label`));
+    setHidden(new Set(codes.filter((code) => code >= 0)));
+  }, [colouring?.name]);
+  return [hidden, (next) => {
+    setHidden(next);
+    remember({ hide: [...next].map((code) => (labels?.[code] ?? "").replace(/[%,]/g, encodeURIComponent)).join(",") || null });
+  }];
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** The most categories that a legend lists. */
@@ -156,7 +187,7 @@ function Legend({ labels, values, hidden, onHide }: { labels: string[]; values: 
             const next = new Set(hidden);
             if (!next.delete(code)) next.add(code);
             onHide(next);
-          }}><i style={{ background: category(code) }} />{labels[code] ?? `code ${code}`} <span class="quiet">{grouped(counts.get(code) ?? 0)}</span></button>
+          }}><i style={{ background: category(code) }} />{safe(labels[code] ?? `code ${code}`)} <span class="quiet">{grouped(counts.get(code) ?? 0)}</span></button>
         </li>
       ))}
       {codes.length > shown.length && <li class="quiet">and {grouped(codes.length - shown.length)} more</li>}
@@ -246,11 +277,11 @@ function draw(
   context.globalAlpha = 0.75;
   context.textAlign = "center";
   context.textBaseline = "bottom";
-  context.fillText(points.xName, LEFT + inner[0] / 2, size[1]);
+  context.fillText(safe(points.xName), LEFT + inner[0] / 2, size[1]);
   context.save();
   context.translate(14, TOP + inner[1] / 2);
   context.rotate(-Math.PI / 2);
-  context.fillText(points.yName, 0, 2);
+  context.fillText(safe(points.yName), 0, 2);
   context.restore();
   context.globalAlpha = 1;
   if (cursor !== null) {

@@ -27,7 +27,10 @@ export function urlOf(folder: Names, path = ""): string {
 }
 
 async function request(url: string, headers: Record<string, string>, signal?: AbortSignal, method = "GET") {
-  const reply = await fetch(url, { headers, signal, method });
+  const reply = await fetch(url, { headers, signal, method }).catch((error: unknown) => {
+    if (signal?.aborted) throw error;
+    throw new Error("The server does not answer. Is `tilefs serve` still running?");
+  });
   if (!reply.ok) {
     const text = method === "HEAD" ? "" : (await reply.text()).split("\n")[0];
     throw new Refused(reply.status, text || `status ${reply.status}`);
@@ -50,14 +53,20 @@ function exact(text: string): unknown {
   return /\d{16}/.test(text) ? JSON.parse(text, reviver) : JSON.parse(text);
 }
 
+/** The query of a request for a file that need not exist: if there is none, the answer is 204, which no console lists as an error. */
+const OPTIONAL = "?optional";
+
 /** Reads a file of JSON; null if there is none. */
 export async function jsonIfThere<T>(folder: Names, path: string, signal?: AbortSignal): Promise<T | null> {
-  try {
-    return await json<T>(folder, path, signal);
-  } catch (error) {
-    if (error instanceof Refused && error.status === 404) return null;
-    throw error;
-  }
+  const reply = await request(urlOf(folder, path) + OPTIONAL, {}, signal);
+  // A member of a group may have the name of a file; then it is a folder.
+  return reply.status === 204 || reply.redirected ? null : (exact(await reply.text()) as T);
+}
+
+/** Returns why there is no such file; null if there is one. */
+export async function whyAbsent(folder: Names, path: string): Promise<string | null> {
+  const reply = await request(urlOf(folder, path) + OPTIONAL, {}, undefined, "HEAD");
+  return reply.status === 204 ? decodeURIComponent(reply.headers.get("Tilefs-Reason") ?? "there is nothing") : null;
 }
 
 /** Lists a folder. The query may ask for some of its names. */
@@ -65,9 +74,26 @@ export async function list(folder: Names, signal?: AbortSignal, query = "?json")
   return (await request(urlOf(folder) + query, { Accept: "application/json" }, signal)).json();
 }
 
+/** A reply of fewer bytes tells nothing of the link. */
+const TELLING = 16_384;
+let measured: number | null = null;
+
+/** Returns how many bytes per second the link has brought; Infinity if that is not known. */
+export function linkSpeed(): number {
+  if (measured !== null) return measured;
+  const script = performance.getEntriesByType("resource").find((one) => one.name.endsWith("/page.js")) as PerformanceResourceTiming | undefined;
+  // A script from the cache was not transferred.
+  if (!script || script.transferSize < TELLING) return Infinity;
+  return (1000 * script.transferSize) / Math.max(1, script.responseEnd - script.responseStart);
+}
+
 /** Reads a file as a whole. */
 export async function bytes(folder: Names, path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
-  return (await request(urlOf(folder, path), {}, signal)).arrayBuffer();
+  const reply = await request(urlOf(folder, path), {}, signal);
+  const begin = performance.now();
+  const read = await reply.arrayBuffer();
+  if (read.byteLength >= TELLING) measured = (1000 * read.byteLength) / Math.max(1, performance.now() - begin);
+  return read;
 }
 
 /** Reads a file of text, at most its first bytes. Says whether that was all of it. */
@@ -77,21 +103,22 @@ export async function text(folder: Names, path: string, most: number, signal?: A
   return [await reply.text(), total <= most];
 }
 
-/** Returns the length of a file in bytes. */
+/** Returns the length of a file in bytes; not-a-number for a folder. */
 export async function length(folder: Names, path: string, signal?: AbortSignal): Promise<number> {
   const reply = await request(urlOf(folder, path), {}, signal, "HEAD");
-  return Number(reply.headers.get("Content-Length"));
+  return reply.redirected ? NaN : Number(reply.headers.get("Content-Length"));
 }
 
 /** Returns whether there is such a file. */
 export async function isThere(folder: Names, path: string, signal?: AbortSignal): Promise<boolean> {
-  return length(folder, path, signal).then(
-    () => true,
-    (error) => {
-      if (error instanceof Refused) return false;
-      throw error;
-    },
-  );
+  return (await request(urlOf(folder, path) + OPTIONAL, {}, signal, "HEAD")).status === 200;
+}
+
+/** Reads a file of text that need not exist, at most its first bytes; null if there is none, or if it is longer. */
+export async function textIfThere(folder: Names, path: string, most: number, signal?: AbortSignal): Promise<string | null> {
+  const reply = await request(urlOf(folder, path) + OPTIONAL, { Range: `bytes=0-${most - 1}` }, signal);
+  const total = Number(reply.headers.get("Content-Range")?.split("/")[1] ?? 0);
+  return reply.status === 204 || total > most ? null : reply.text();
 }
 
 /** The most parts that the server puts into one reply. */

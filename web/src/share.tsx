@@ -1,11 +1,13 @@
 // What is shown, for other programs: commands that read the same selection, and downloads in other formats.
 import { useEffect, useState } from "preact/hooks";
 import { selection, type Pick } from "./dense/read";
+import { takesLong } from "./about";
 import { useWork } from "./parts";
-import { timeIn } from "./place";
+import { selectionIn, timeIn } from "./place";
 import { length, urlOf, type Names } from "./server";
 import type { Attribute, Schema } from "./schema";
-import { bytesText } from "./values";
+import { pythonCondition } from "./table/conditions";
+import { shown, bytesText } from "./values";
 
 interface Props {
   names: Names;
@@ -35,9 +37,25 @@ function formats(schema: Schema, attribute?: Attribute): [string, string][] {
   return all.filter(([, path]) => path && has(path));
 }
 
-/** Returns a text as a word of a shell. */
+/**
+ * Returns a text as a word of a shell. What would not be shown as it is, or would end the line, is an escape between `$'`
+ * and `'`, as bash, zsh and ksh read it.
+ */
 export function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  if (/^[\w@%+:,./-]+$/.test(text)) return text.startsWith("-") ? `./${text}` : text;
+  if (shown(text) === text) return `'${text.replaceAll("'", "'\\''")}'`;
+  const escaped = text.replace(/[\\']/g, "\\$&").replace(/./gsu, (one) => {
+    if (shown(one) === one) return one;
+    const bytes = new TextEncoder().encode(one);
+    return Array.from(bytes, (byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+  });
+  return `$'${escaped}'`;
+}
+
+/** Returns a text as a literal in double quotes, as Python, R and JSON read it. What would not be shown as it is, is an escape. */
+export function literal(text: string): string {
+  return JSON.stringify(text).replace(/./gsu, (one) =>
+    shown(one) === one ? one : Array.from({ length: one.length }, (_, at) => `\\u${one.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""));
 }
 
 /** Returns commands that read what is shown. */
@@ -47,15 +65,17 @@ function commands(folder: Names, schema: Schema, attribute?: Attribute): [string
   const path = (file: string) => ["MNT", ...folder, file].join("/");
   const [npy, tiff, parquet, csv, raw] = ["NumPy", "TIFF", "Parquet", "CSV", "values, little-endian"].map((name) => all.get(name));
   const one = npy ?? raw ?? csv ?? "";
+  const condition = schema.array_type === "sparse" ? pythonCondition(selectionIn(folder).selection, schema) : null;
   const lines: [string, string | undefined][] = [
     ["Path in a mount", one && shellWord(path(one))],
     ["curl", one && `curl -O ${shellWord(url(one))}`],
-    ["Python", npy ? `import io, urllib.request, numpy as np\na = np.load(io.BytesIO(urllib.request.urlopen(${JSON.stringify(url(npy))}).read()))`
-      : parquet && `import pandas as pd\nd = pd.read_parquet(${JSON.stringify(url(parquet))})`],
-    ["R", csv ? `d <- read.csv(${JSON.stringify(url(csv))}, na.strings = "")` : all.get("text") && `m <- as.matrix(read.table(${JSON.stringify(url(all.get("text")!))}))`],
+    ["Python", npy ? `import io, urllib.request, numpy as np\na = np.load(io.BytesIO(urllib.request.urlopen(${literal(url(npy))}).read()))`
+      : parquet && `import pandas as pd\nd = pd.read_parquet(${literal(url(parquet))})`],
+    ["R", csv ? `d <- read.csv(${literal(url(csv))}, na.strings = "")` : all.get("text") && `m <- as.matrix(read.table(${literal(url(all.get("text")!))}))`],
     ["GDAL", tiff && `gdalinfo ${shellWord(`/vsicurl/${url(tiff)}`)}`],
     ["DuckDB", parquet && `duckdb -c ${shellWord(`SELECT * FROM '${url(parquet).replaceAll("'", "''")}' LIMIT 10`)}`],
-    ["xarray", schema.array_type === "dense" ? `import xarray as xr\nd = xr.open_zarr(${JSON.stringify(url("zarr"))}, consolidated=False)` : undefined],
+    ["Condition in Python", condition ? `import tilefs\nd = tilefs.open(PATH).query(cond=${literal(condition)})[:]` : undefined],
+    ["xarray", schema.array_type === "dense" ? `import xarray as xr\nd = xr.open_zarr(${literal(url("zarr"))}, consolidated=False)` : undefined],
   ];
   return lines.filter((line): line is [string, string] => !!line[1]);
 }
@@ -68,7 +88,7 @@ export function Share({ names, schema, attribute, pick }: Props) {
     <section class="share" aria-label="Use it elsewhere">
       <CopyAs commands={all} />
       <h2>Download {isPart ? "this part" : "all of it"}</h2>
-      <Downloads folder={folder} files={formats(schema, attribute)} isLong={isLong(schema)} />
+      <Downloads folder={folder} files={formats(schema, attribute)} isLong={takesLong(schema)} />
     </section>
   );
 }
@@ -107,11 +127,6 @@ export function CopyAs({ commands: all }: { commands: [string, string][] }) {
   );
 }
 
-/** Tables whose text takes a long pass to measure have no sizes. */
-function isLong(schema: Schema): boolean {
-  return schema.array_type === "sparse" && (schema.rows ?? Infinity) > 1 << 20;
-}
-
 /** Files to download, with their sizes once they are unfolded. */
 export function Downloads({ folder, files, isLong }: { folder: Names; files: [string, string][]; isLong: boolean }) {
   const [isOpen, setOpen] = useState(false);
@@ -130,7 +145,7 @@ export function Downloads({ folder, files, isLong }: { folder: Names; files: [st
         {files.map(([name, path]) => (
           <li key={path}>
             <a href={urlOf(folder, path)} download={path.slice(path.lastIndexOf("/") + 1)}>{name}</a>
-            <span class="quiet">{path.slice(path.lastIndexOf("/") + 1)}</span>
+            <span class="quiet">{shown(path.slice(path.lastIndexOf("/") + 1))}</span>
             <span class="size">{!isOpen || !sizes.result ? "" : sizes.result.get(path) == null ? "cannot be read" : bytesText(sizes.result.get(path)!)}</span>
           </li>
         ))}

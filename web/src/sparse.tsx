@@ -1,14 +1,16 @@
 // A sparse array: its cells as points if its dimensions are numbers, its rows as a table, and ranges that select some.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { oneOf } from "./address";
 import { Choice, Busy, Trouble, useWork } from "./parts";
 import { go, here, remember, selectionIn } from "./place";
 import { Scatter, type Colouring, type Points } from "./scatter";
 import type { Dimension, Schema } from "./schema";
-import type { Names } from "./server";
+import { whyAbsent, type Names } from "./server";
 import type { ArrowFile } from "./table/arrow";
 import { Rows } from "./table/rows";
-import { TableView } from "./table/view";
-import { dateText, grouped, milliseconds, valueText } from "./values";
+import { boxesOf, selectionOf } from "./table/conditions";
+import { TableView, exampleOf } from "./table/view";
+import { dateText, grouped, milliseconds, shown as safe, valueText } from "./values";
 
 /** The points that are read first and at most, and the parts of a long table from which: each costs a search for its rows. */
 const STAGES = [{ points: 65_536, parts: 4 }, { points: 1_000_000, parts: 16 }];
@@ -46,7 +48,7 @@ export function SparseView({ names, schema, state }: { names: Names; schema: Sch
   const numeric = schema.dimensions.filter(isNumber);
   const canDraw = schema.dimensions.length <= 2 && numeric.length === schema.dimensions.length && schema.attributes.length > 0 && schema.rows !== 0;
   const usual = canDraw && schema.dimensions.length === 2 ? "points" : "table";
-  const [as, setAs] = useState(canDraw ? state.get("as") ?? usual : "table");
+  const [as, setAs] = useState(() => oneOf(state, "as", canDraw ? ["table", "points"] : ["table"]) ?? usual);
   return (
     <div>
       <div class="controls">
@@ -54,9 +56,9 @@ export function SparseView({ names, schema, state }: { names: Names; schema: Sch
           setAs(value);
           remember({ as: value === usual ? null : value });
         }} />}
-        <Ranges names={names} schema={schema} />
+        {as === "points" && <Ranges names={names} schema={schema} />}
       </div>
-      {as === "points" ? <Cells names={names} schema={schema} state={state} /> : <TableView names={names} schema={schema} />}
+      {as === "points" ? <Cells names={names} schema={schema} state={state} /> : <TableView names={names} schema={schema} state={state} />}
     </div>
   );
 }
@@ -65,45 +67,40 @@ function isNumber(dimension: Dimension): boolean {
   return /INT|FLOAT|DATETIME|TIME/.test(dimension.datatype);
 }
 
-/** Ranges of the dimensions; together they are a selection of the tree. */
+/** Ranges of the dimensions; together with other conditions they are a selection of the tree. */
 function Ranges({ names, schema }: { names: Names; schema: Schema }) {
   const { array, selection } = selectionIn(names);
-  const given = new Map((selection?.replace(/^i?slice\//, "") ?? "").split(",").map((part) => {
-    const at = part.indexOf("=");
-    return [decodeURIComponent(part.slice(0, Math.max(0, at))), part.slice(at + 1)] as [string, string];
-  }));
-  const [ranges, setRanges] = useState(() => schema.dimensions.map((dimension) => given.get(dimension.name) ?? ""));
-  const apply = (event: Event) => {
+  const [boxes, setBoxes] = useState(() => boxesOf(selection, schema));
+  const [wrong, setWrong] = useState<string | null>(null);
+  const apply = async (event: Event) => {
     event.preventDefault();
-    const escape = (name: string) => name.replace(/[,+=%/]/g, encodeURIComponent);
-    const parts = ranges.map((range, at) => range.trim() && `${escape(schema.dimensions[at].name)}=${range.trim()}`).filter(Boolean);
-    go({ names: parts.length ? [...array, "slice", parts.join(",")] : array, state: here().state });
+    const next = selectionOf(boxes);
+    // What is wrong stays in its box.
+    const reason = next === null ? null : await whyAbsent([...array, "slice", next], "schema.json").catch((error: Error) => error.message);
+    setWrong(reason);
+    if (reason === null) go({ names: next === null ? array : [...array, "slice", next], state: here().state });
   };
   return (
-    <form class="ranges" onSubmit={apply}>
-      {schema.dimensions.slice(0, 12).map((dimension, at) => (
-        <label class="choice range" key={dimension.name}>
-          <span>{dimension.name}</span>
-          <input value={ranges[at]} size={Math.max(8, exampleOf(schema, at).length)} placeholder={exampleOf(schema, at)} aria-label={`Range of ${dimension.name}`}
-            onInput={(event) => setRanges((before) => before.map((one, number) => (number === at ? event.currentTarget.value : one)))} />
+    <form class="ranges" onSubmit={(event) => void apply(event)}>
+      {schema.dimensions.slice(0, 12).map(({ name }) => (
+        <label class="choice range" key={name}>
+          <span>{safe(name)}</span>
+          <input value={boxes.get(name) ?? ""} size={Math.max(8, exampleOf(schema, name).length)} placeholder={exampleOf(schema, name)} aria-label={`Range of ${safe(name)}`} aria-invalid={wrong !== null}
+            onInput={(event) => {
+              const text = event.currentTarget.value;
+              setBoxes((before) => new Map(before).set(name, text));
+            }} />
         </label>
       ))}
       <button type="submit">Select</button>
       {selection && <button type="button" onClick={() => go({ names: array, state: here().state })}>All</button>}
+      {wrong !== null && <Trouble error={wrong} />}
     </form>
   );
 }
 
-function exampleOf(schema: Schema, at: number): string {
-  const { datatype, unit } = schema.dimensions[at];
-  const range = schema.non_empty_domain?.[at];
-  if (!range || range[0] === null) return "low..high";
-  const text = (value: unknown) => (unit && datatype.startsWith("DATETIME") ? dateText(value as bigint, unit).slice(0, 10) : String(value)).slice(0, 14);
-  return `${text(range[0])}..${text(range[1])}`;
-}
-
 function Cells({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
-  const [field, setField] = useState(state.get("field") ?? schema.attributes[0].name);
+  const [field, setField] = useState(() => oneOf(state, "field", schema.attributes.map((one) => one.name)) ?? schema.attributes[0].name);
   const [stage, setStage] = useState(0);
   const rows = useRef<Promise<Rows> | null>(null);
   const samples = useRef<Promise<Sample>[]>([]);
@@ -138,10 +135,10 @@ function Cells({ names, schema, state }: { names: Names; schema: Schema; state: 
       <div class="controls">
         <Choice label={schema.dimensions.length === 2 ? "Colour" : "Height"} value={field} options={schema.attributes.slice(0, 300).map((one) => one.name)} onChange={(value) => {
           setField(value);
-          remember({ field: value });
+          remember({ field: value, hide: null });
         }} />
       </div>
-      {!points ? (shown ? <p class="quiet">{shown.field} has no numbers to draw.</p> : <p class="status"><Busy /></p>) : <Scatter points={points} colouring={colouring} />}
+      {!points ? (shown ? <p class="quiet">{safe(shown.field)} has no numbers to draw.</p> : <p class="status"><Busy /></p>) : <Scatter points={points} colouring={colouring} hide={state.get("hide")} />}
     </div>
   );
 }

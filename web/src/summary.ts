@@ -1,6 +1,6 @@
 // One line that says what a node is.
 import type { Schema } from "./schema";
-import { bytesText, extensionOf, grouped, sizeOf, typeText } from "./values";
+import { bytesText, extensionOf, grouped, shown, sizeOf, typeText } from "./values";
 
 /** Returns what an array is, in a few words. */
 export function arrayLine(schema: Schema): string {
@@ -11,7 +11,7 @@ export function arrayLine(schema: Schema): string {
   if (schema.array_type === "dense") return `dense${type}, ${(schema.shape ?? []).map(grouped).join(" × ")}`;
   const rows = schema.rows ?? schema.rows_at_most;
   const rowCount = rows === undefined || rows === null ? "" : `, ${schema.rows == null ? "at most " : ""}${grouped(rows)} row${rows === 1 ? "" : "s"}`;
-  const axes = schema.dimensions.map((one) => one.name).join(", ");
+  const axes = shown(schema.dimensions.map((one) => one.name).join(", "));
   return `sparse${type}${rowCount}, by ${axes}`;
 }
 

@@ -1,7 +1,7 @@
 // Time travel: a slider over the commits of a node.
 import { useEffect, useState } from "preact/hooks";
 import { useWork } from "./parts";
-import { go, here, historyOf, timeIn } from "./place";
+import { go, here, historyOf, selectionIn, timeIn } from "./place";
 import { list, type Names } from "./server";
 import { grouped } from "./values";
 
@@ -14,8 +14,16 @@ export function momentText(time: string): string {
   return `${year}-${month}-${day} ${hour}:${minute}:${second}${rest} UTC`;
 }
 
+/** Returns the node whose times there are, the time, and the rest of the path: of a selection, the times are those of the array. */
+function placeInTime(names: Names): ReturnType<typeof timeIn> {
+  const found = timeIn(names);
+  if (found.time !== null) return found;
+  const { array, selection } = selectionIn(names);
+  return { base: array, time: null, rest: selection === null ? [] : names.slice(array.length) };
+}
+
 export function TimeSlider({ names }: { names: Names }) {
-  const { base, time, rest } = timeIn(names);
+  const { base, time, rest } = placeInTime(names);
   const { result: times } = useWork(async (signal) => (await list(historyOf(base), signal)).map((entry) => entry.name), [base]);
   const at = times && time !== null ? times.indexOf(time) : -1;
   const [place, setPlace] = useState<number | null>(null);

@@ -148,3 +148,16 @@ export function integer(value: Scalar | undefined): bigint {
     return 0n;
   }
 }
+
+/** Characters that change how the text around them is shown, instead of being shown themselves, as Unicode's category Cf and controls. */
+const STEERING = /[\x00-\x1f\x7f-\x9f\u2028\u2029]|(?![\u200c\u200d])\p{Cf}/gu;
+
+/** Returns a stored text as it is safe to show: what would turn its direction, or cannot be seen, is an escape. */
+export function shown(text: string): string {
+  return text.replace(STEERING, (one) => ({ "\n": "\\n", "\r": "\\r", "\t": "\\t" })[one] ?? `\\u{${one.codePointAt(0)!.toString(16)}}`);
+}
+
+/** Returns a text of several lines as it is safe to show: breaks of lines and tabs stay. */
+export function shownLines(text: string): string {
+  return text.replace(/[^\n\t]+/g, shown);
+}

@@ -5,10 +5,13 @@ usage: arrays.py FOLDER DEMO CORPUS
 
 import json
 import pathlib
+import struct
 import sys
+import zlib
 
 import numpy as np
 import tiledb
+from tiledb.sparse_array import _setitem_impl_sparse
 
 folder, demo, corpus = sys.argv[1:]
 SCRIPT = "<script>window.ran = 1</script>"
@@ -138,6 +141,68 @@ with tiledb.Group(stains, "w") as opened:
     opened.meta["levels"] = json.dumps([{"level": 0, "name": "l_0.tdb", "axes": "CYX", "shape": [2, 40, 60]}])
     opened.meta["metadata"] = json.dumps({"channels": {"intensity": CHANNELS}})
 
+# A table with a column of each kind, written twice: of rows with the same place, the newer one counts.
+SHAPES = np.array(["circle", "square, <b>", "a+b=c", "50%", "", "x..y"])
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+# Two by two pixels.
+PNG = b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 2, 0, 0, 0)) + png_chunk(b"IDAT", zlib.compress(bytes([0, 255, 0, 0, 0, 255, 0] * 2))) + png_chunk(b"IEND", b"")
+TEXTS = np.array(["plain", "two\nlines", "\u202egnp.exe", "x" * 500, "größe", "null"], "O")
+
+
+def table(path, count):
+    attributes = [
+        tiledb.Attr("n", dtype=np.int16), tiledb.Attr("x", dtype=np.float64, nullable=True), tiledb.Attr("text", dtype="U0", nullable=True),
+        tiledb.Attr("shape", dtype=np.uint8, enum_label="shapes"), tiledb.Attr("day", dtype="M8[D]"), tiledb.Attr("ok", dtype=bool), tiledb.Attr("picture", dtype="blob", var=True),
+    ]
+    domain = tiledb.Domain(tiledb.Dim("id", domain=(0, 10**6), tile=1000, dtype=np.int64))
+    schema = tiledb.ArraySchema(domain, attributes, sparse=True, capacity=100, enums=[tiledb.Enumeration("shapes", False, values=SHAPES)])
+    tiledb.Array.create(path, schema)
+    generator = np.random.default_rng(7)
+    for first, last in [(0, count), (count // 2, count + 50)]:
+        ids = np.arange(first, last)
+        length = len(ids)
+        with tiledb.open(path, "w") as array:
+            blobs = np.empty(length, "O")
+            blobs[:] = [PNG if one % 50 == 0 else bytes([one % 256, 0, 255]) for one in ids]
+            cells = {
+                "n": generator.integers(-9, 10, length).astype(np.int16), "x": generator.normal(size=length).round(3),
+                "text": TEXTS[generator.integers(0, len(TEXTS), length)], "shape": generator.integers(0, len(SHAPES), length).astype(np.uint8),
+                "day": np.datetime64("2020-01-01") + generator.integers(0, 400, length), "ok": generator.random(length) < 0.5, "picture": blobs,
+            }
+            valid = {name: (generator.random(length) < 0.9).astype("u1") for name in ("x", "text")}
+            _setitem_impl_sparse(array, (ids,), cells, valid)
+
+
+table(f"{folder}/people", 2000)
+# More rows than one file of rows has.
+long = f"{folder}/long"
+LONG = 1_200_000
+schema = tiledb.ArraySchema(
+    tiledb.Domain(tiledb.Dim("id", domain=(0, 10**8), tile=10**5, dtype=np.int64)),
+    [tiledb.Attr("group", dtype=np.uint8), tiledb.Attr("x", dtype=np.float32)], sparse=True, capacity=50_000)
+tiledb.Array.create(long, schema)
+LONG_GROUP = (np.arange(LONG) * 7919 % 12).astype(np.uint8)
+LONG_X = np.random.default_rng(5).normal(size=LONG).astype(np.float32)
+with tiledb.open(long, "w") as array:
+    array[np.arange(LONG)] = {"group": LONG_GROUP, "x": LONG_X}
+
+
+def people():
+    """Returns the rows of the table as TileDB reads them; nulls are None, and days and labels texts."""
+    with tiledb.open(f"{folder}/people") as array:
+        read = array[:]
+    shapes = read["shape"]
+    read["shape"] = SHAPES[np.asarray(shapes)] if np.asarray(shapes).dtype.kind in "iu" else np.asarray(shapes).astype(str)
+    columns = {}
+    for name, cells in read.items():
+        cells, missing = np.ma.getdata(cells), np.ma.getmaskarray(np.ma.asarray(cells))
+        plain = {"day": lambda one: str(np.datetime64(one, "D")), "picture": lambda one: bytes(one).hex(), "ok": bool, "x": float, "n": int, "id": int}.get(name, str)
+        columns[name] = [None if null else plain(cell) for cell, null in zip(cells, missing)]
+    return [dict(zip(columns, row)) for row in zip(*columns.values())]
+
 
 def values(array):
     return [None if not np.isfinite(value) else value for value in np.asarray(array).ravel().tolist()]
@@ -166,6 +231,9 @@ def at(path, attribute, timestamp=None):
 
 
 json.dump({
+    "people": people(),
+    "long": {"rows": LONG, "groups": np.bincount(LONG_GROUP).tolist(), "least": int(LONG_X.argmin()), "greatest": int(LONG_X.argmax()), "above": int((LONG_X >= np.float32(3.5)).sum()),
+             "in_group": int(((LONG_GROUP == 3) & (LONG_X >= 2)).sum())},
     "latitudes": LATITUDES.tolist(),
     "days": [str(day) for day in DAYS],
     "genes": [gene.decode() for gene in GENES],

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Busy, Trouble, useWork } from "../parts";
 import type { Attribute, Scalar } from "../schema";
 import type { Names } from "../server";
-import { grouped, valueText } from "../values";
+import { grouped, shown, valueText } from "../values";
 import { readCells, valueAt, type Axis, type Pick } from "./read";
 
 const ROWS = 30, COLUMNS = 12;
@@ -39,7 +39,7 @@ export function Grid({ names, attribute, axes, rows, columns, fixed, labels, sta
       const label = labels && value !== null ? labels[Number(value)] : null;
       return label ?? valueText(value, attribute.datatype, attribute.unit);
     });
-    return parts.join(", ") + (cells.perCell > 4 ? ", …" : "");
+    return shown(parts.join(", ").slice(0, 400)) + (cells.perCell > 4 ? ", …" : "");
   };
   const move = (row: number, column: number) =>
     setPlace([Math.max(0, Math.min(from[0] + row, most[0] - 1)), Math.max(0, Math.min(from[1] + column, most[1] - 1))]);
@@ -62,15 +62,15 @@ export function Grid({ names, attribute, axes, rows, columns, fixed, labels, sta
           <table class="grid">
             <thead>
               <tr>
-                <th scope="col">{rowAxis.name}{columnAxis && ` \\ ${columnAxis.name}`}</th>
-                {Array.from({ length: shape[1] }, (_, column) => <th key={column} scope="col">{columnAxis ? columnAxis.text(from[1] + column) : attribute.name || "value"}</th>)}
+                <th scope="col">{shown(rowAxis.name)}{columnAxis && ` \\ ${shown(columnAxis.name)}`}</th>
+                {Array.from({ length: shape[1] }, (_, column) => <th key={column} scope="col">{columnAxis ? columnAxis.text(from[1] + column) : shown(attribute.name) || "value"}</th>)}
               </tr>
             </thead>
             <tbody>
               {Array.from({ length: shape[0] }, (_, row) => (
                 <tr key={row}>
                   <th scope="row">{rowAxis.text(from[0] + row)}</th>
-                  {Array.from({ length: shape[1] }, (_, column) => <td key={column} class={cells.texts || labels ? "text" : ""}>{text(index(row, column)).slice(0, 400)}</td>)}
+                  {Array.from({ length: shape[1] }, (_, column) => <td key={column} class={cells.texts || labels ? "text" : ""}>{text(index(row, column))}</td>)}
                 </tr>
               ))}
             </tbody>

@@ -6,7 +6,7 @@ import { remember } from "../place";
 import { Busy, Trouble, rounded, useDark } from "../parts";
 import type { Attribute, Scalar, Schema } from "../schema";
 import type { Names } from "../server";
-import { grouped, valueText } from "../values";
+import { grouped, shown as safe, valueText } from "../values";
 import { drawn } from "./numbers";
 import { ticks, title } from "./ticks";
 import { BUDGETS, placeText, readCells, refinements, valueAt, type Axis, type Cells, type Pick, type Positions } from "./read";
@@ -38,7 +38,16 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
-  const [range, setRange] = useState<[number, number]>(asked ?? [0, axis.length]);
+  const [range, setRange] = useState<[number, number]>(() => {
+    const inside = asked && [Math.min(asked[0], axis.length - 1), Math.min(asked[1], axis.length)] as [number, number];
+    return inside ?? [0, axis.length];
+  });
+  /** Whether somebody moved the view: only then is it another one than the address says. */
+  const isMoved = useRef(false);
+  const show = (next: [number, number]) => {
+    isMoved.current = true;
+    setRange(next);
+  };
   const [line, setLine] = useState<Line | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -58,7 +67,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
   const key = JSON.stringify([names, attribute.name, fixed, component, range]);
   useEffect(() => {
     const isAll = range[0] <= 0 && range[1] >= axis.length;
-    remember({ window: isAll ? null : range.map(Math.round).join(",") });
+    if (isMoved.current) remember({ window: isAll ? null : range.map(Math.round).join(",") });
     const abort = new AbortController();
     const wait = setTimeout(async () => {
       try {
@@ -93,7 +102,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
   const bounded = (from: number, to: number) => {
     const count = Math.min(axis.length, Math.max(2, to - from));
     const start = Math.min(Math.max(0, from), axis.length - count);
-    setRange([start, start + count]);
+    show([start, start + count]);
   };
   const zoom = (by: number, at = 0.5) => {
     const place = range[0] + at * (range[1] - range[0]);
@@ -118,7 +127,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
     else if (way) setCursor((before) => Math.min(axis.length - 1, Math.max(0, (before ?? Math.floor((range[0] + range[1]) / 2)) + way * step)));
     else if (event.key === "+" || event.key === "=") zoom(2);
     else if (event.key === "-") zoom(0.5);
-    else if (event.key === "0") setRange([0, axis.length]);
+    else if (event.key === "0") show([0, axis.length]);
     else return;
     event.preventDefault();
   };
@@ -130,12 +139,13 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
     const value = valueAt(line.cells, at, Math.min(component, line.cells.perCell - 1));
     const label = labels && value !== null ? labels[Number(value)] : null;
     readout = (
-      <><span class="quiet">{axis.name} = {placeText(axis, start + at * step)}</span>{" "}
-        <output class="value">{label ?? valueText(value, attribute.datatype, attribute.unit)}</output></>
+      <><span class="quiet">{safe(`${axis.name} = ${placeText(axis, start + at * step)}`)}</span>{" "}
+        <output class="value">{safe(String(label ?? valueText(value, attribute.datatype, attribute.unit)))}</output></>
     );
   }
   return (
     <div class="picture" ref={box}>
+      {trouble !== null && <Trouble error={trouble} />}
       <canvas
         ref={canvas} tabIndex={0} role="application" style={{ height: `${HEIGHT}px` }}
         aria-label={`Line of ${attribute.name} along ${axis.name}. Arrow keys move over cells, plus and minus zoom, 0 shows all.`}
@@ -157,7 +167,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
       <div class="zoom">
         <button onClick={() => zoom(2)} title="Zoom in (+)" aria-label="Zoom in">+</button>
         <button onClick={() => zoom(0.5)} title="Zoom out (-)" aria-label="Zoom out">−</button>
-        <button onClick={() => setRange([0, axis.length])} title="Show all (0)" aria-label="Show all">⤢</button>
+        <button onClick={() => show([0, axis.length])} title="Show all (0)" aria-label="Show all">⤢</button>
       </div>
       <p class="readout" aria-live="polite">{readout ?? <span class="quiet">Point at the line to read it</span>}</p>
       <p class="status">
@@ -166,7 +176,6 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
           {line.positions.step > 1 ? `Sampled: 1 in ${grouped(line.positions.step)} (${grouped(line.positions.count)} cells)` : `${grouped(line.positions.count)} cells, each one drawn`}
         </span>}
       </p>
-      {trouble !== null && <Trouble error={trouble} />}
     </div>
   );
 }

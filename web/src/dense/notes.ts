@@ -1,7 +1,7 @@
 // What is known of the cells and axes of a dense array beside its values: markers of missing cells, colours and names of
 // classes, the size of a pixel, and coordinates. All of it is optional and small.
 import { rgb } from "../colour";
-import { jsonIfThere, list, text as readText, type Names } from "../server";
+import { jsonIfThere, list, textIfThere, type Names } from "../server";
 import type { Attribute, DimensionLabel, Metadatum, Schema } from "../schema";
 import { extensionOf, milliseconds, valueText } from "../values";
 import { NORTHINGS, readCells, readFiles, valueAt, type Axis, type Cells, type Coordinates } from "./read";
@@ -50,8 +50,8 @@ async function fromMetadata(notes: CellNotes, names: Names, attribute: Attribute
 
 /** Adds what GDAL knows of a raster, from the file beside its picture. */
 async function fromRaster(notes: CellNotes, folder: Names, file: string, axes: Axis[], signal: AbortSignal): Promise<void> {
-  const [xml, isWhole] = await readText(folder, `${file}.aux.xml`, MOST_BYTES, signal);
-  if (!isWhole) return;
+  const xml = await textIfThere(folder, `${file}.aux.xml`, MOST_BYTES, signal);
+  if (xml === null) return;
   const tree = new DOMParser().parseFromString(xml, "application/xml");
   const band = tree.querySelector("PAMRasterBand");
   const marker = band?.querySelector("NoDataValue")?.textContent;

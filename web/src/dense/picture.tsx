@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { categoryPixels, statistics, type Scale, type Statistics } from "../colour";
 import type { Scalar } from "../schema";
 import { remember } from "../place";
-import { grouped, valueText } from "../values";
+import { grouped, shown as safe, valueText } from "../values";
 import { BUDGETS, goesNorth, placeText, type Axis } from "./read";
 import { ticks, title } from "./ticks";
 import { cellAt, coloured, layersOf, type Layer, type Plane, type Source, type Window } from "./layer";
@@ -13,10 +13,10 @@ import { Busy, Trouble, useDark } from "../parts";
 const LEFT = 78, BOTTOM = 34, TOP = 8, RIGHT = 14;
 /** A view shows at most this many pixels for a cell. */
 const MOST_ZOOM = 120;
-/** The most cells along a side of a layer. */
-const MOST_SIDE = 1024;
-/** The most cells that are all read, even if there are fewer pixels. */
-const MOST_EXACT = 400_000;
+/** The most cells along a side of a layer that are wanted. */
+const MOST_SIDE = 2048;
+/** The most cells that are all read, even if there are fewer pixels, so that each can be pointed at. */
+const MOST_EXACT = 100_000;
 /** An array whose sides differ by more than this is stretched to the panel. */
 const MOST_RATIO = 12;
 
@@ -76,6 +76,8 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     return () => observer.disconnect();
   }, [rows, columns, aspect]);
 
+  /** Whether somebody moved the view: only then is it another one than the address says. */
+  const isMoved = useRef(false);
   // The first view is the window of the address, or everything. In a panel of another size, everything stays in sight.
   const sizeBefore = useRef(inner);
   useEffect(() => {
@@ -99,16 +101,20 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
   const seenKey = seen && JSON.stringify(seen);
   useEffect(() => {
     if (!seen) return;
-    const isAll = seen.top === 0 && seen.left === 0 && seen.bottom >= rows && seen.right >= columns;
-    const numbers = [seen.top, seen.bottom, seen.left, seen.right].map((one) => Math.round(one));
-    remember({ window: isAll ? null : numbers.join(",") });
+    // A panel has other sides than the window of the address, and shows a little more: that does not change the address.
+    if (isMoved.current && view) {
+      const isAll = seen.top === 0 && seen.left === 0 && seen.bottom >= rows && seen.right >= columns;
+      remember({ window: isAll ? null : windowText(lines.window(sidesOf(view, inner, rows, columns)), seen) });
+    }
     onWindow(seen);
     const abort = new AbortController();
     const wait = setTimeout(async () => {
       const density = Math.min(devicePixelRatio || 1, 2);
       // A small part is read as a whole, so that every cell can be pointed at.
       const isSmall = (seen.bottom - seen.top) * (seen.right - seen.left) <= MOST_EXACT;
-      const most = [inner[1], inner[0]].map((side) => (isSmall ? Infinity : Math.min(MOST_SIDE, Math.ceil(side * density)))) as [number, number];
+      // One cell for each pixel that the part takes on the screen.
+      const sides = [(seen.bottom - seen.top) * view!.height, (seen.right - seen.left) * view!.width];
+      const most = sides.map((side, at) => (isSmall ? Infinity : Math.min(MOST_SIDE, Math.ceil(Math.min(side, inner[1 - at]) * density)))) as [number, number];
       try {
         setBusy(true);
         for await (const layer of layersOf(sources, plane, seen, most, budgets, abort.signal)) {
@@ -143,7 +149,10 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     }
   }, [size, view, layers, colours, cursor, isDark]);
 
-  const change = (make: (view: View) => View) => setView((before) => before && bounded(make(before), inner, rows, columns, aspect));
+  const change = (make: (view: View) => View) => {
+    isMoved.current = true;
+    setView((before) => before && bounded(make(before), inner, rows, columns, aspect));
+  };
   const zoom = (by: number, x = inner[0] / 2, y = inner[1] / 2) =>
     change((view) => {
       // A side that is stretched stays stretched until single cells are square.
@@ -156,7 +165,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     });
   const pan = (x: number, y: number) =>
     change((view) => ({ ...view, left: view.left + x / view.width, top: view.top + y / view.height }));
-  const whole = () => setView(fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns, aspect));
+  const whole = () => change(() => fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns, aspect));
   const pointers = usePointers(canvas, pan, zoom, (x, y) => {
     if (view) setCursor([lines.at(Math.floor(view.top + y / view.height)), Math.floor(view.left + x / view.width)]);
   });
@@ -203,6 +212,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
 
   return (
     <div class="picture" ref={box}>
+      {trouble !== null && <Trouble error={trouble} />}
       <canvas
         ref={canvas}
         tabIndex={0}
@@ -219,7 +229,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
         <button onClick={whole} title="Show all (0)" aria-label="Show all">⤢</button>
       </div>
       <p class="readout" aria-live="polite">
-        {shown ? <><span class="quiet">{readout}</span> <output class="value">{value}</output></> : <span class="quiet">Point at a cell to read it</span>}
+        {shown ? <><span class="quiet">{safe(readout)}</span> <output class="value">{safe(String(value))}</output></> : <span class="quiet">Point at a cell to read it</span>}
       </p>
       <p class="status">
         {isBusy && <Busy />}
@@ -228,7 +238,6 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
           <button class="link" onClick={() => setBudgets((before) => [before[before.length - 1] * 4])}>finer</button>
         )}
       </p>
-      {trouble !== null && <Trouble error={trouble} />}
     </div>
   );
 }
@@ -248,8 +257,8 @@ function sampled(layer: Layer, rowAxis: Axis, columnAxis: Axis): string {
   const count = `${grouped(layer.rows.count)} × ${grouped(layer.columns.count)} cells`;
   if (layer.source.scale !== 1) return `${count} of the level that is ${grouped(Math.round(layer.source.scale))} times smaller`;
   const parts = [
-    layer.rows.step > 1 && `1 in ${grouped(layer.rows.step)} along ${rowAxis.name}`,
-    layer.columns.step > 1 && `1 in ${grouped(layer.columns.step)} along ${columnAxis.name}`,
+    layer.rows.step > 1 && `1 in ${grouped(layer.rows.step)} along ${safe(rowAxis.name)}`,
+    layer.columns.step > 1 && `1 in ${grouped(layer.columns.step)} along ${safe(columnAxis.name)}`,
   ].filter(Boolean);
   return parts.length ? `Sampled: ${parts.join(", ")} (${count})` : `${count}, each one drawn`;
 }
@@ -311,13 +320,26 @@ function bounded(view: View, inner: [number, number], rows: number, columns: num
   return { width, height, top: place(view.top, inner[1] / height, rows), left: place(view.left, inner[0] / width, columns) };
 }
 
-function windowOf(view: View, inner: [number, number], rows: number, columns: number): Window {
+/** Returns where the sides of a view are, which may be within cells. */
+function sidesOf(view: View, inner: [number, number], rows: number, columns: number): Window {
   return {
-    top: clamp(Math.floor(view.top), 0, rows - 1),
-    left: clamp(Math.floor(view.left), 0, columns - 1),
-    bottom: clamp(Math.ceil(view.top + inner[1] / view.height), 1, rows),
-    right: clamp(Math.ceil(view.left + inner[0] / view.width), 1, columns),
+    top: clamp(view.top, 0, rows - 1),
+    left: clamp(view.left, 0, columns - 1),
+    bottom: clamp(view.top + inner[1] / view.height, 1, rows),
+    right: clamp(view.left + inner[0] / view.width, 1, columns),
   };
+}
+
+/** Returns the cells that are in sight, if only in part. */
+function windowOf(view: View, inner: [number, number], rows: number, columns: number): Window {
+  const { top, left, bottom, right } = sidesOf(view, inner, rows, columns);
+  return { top: Math.floor(top), left: Math.floor(left), bottom: Math.ceil(bottom), right: Math.ceil(right) };
+}
+
+/** Returns a window for the address: to the nearest cell, so that it neither grows nor shrinks when it is opened again. */
+function windowText(sides: Window, seen: Window): string {
+  const [top, left] = [Math.round(sides.top), Math.round(sides.left)];
+  return [top, Math.max(top + 1, Math.min(seen.bottom, Math.round(sides.bottom))), left, Math.max(left + 1, Math.min(seen.right, Math.round(sides.right)))].join(",");
 }
 
 /** Follows fingers and the mouse: one pans, two zoom, none points. */

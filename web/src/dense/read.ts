@@ -1,5 +1,5 @@
 // Cells of a dense array: which to read for a view, and how to get them in bounded work.
-import { bytes, type Names } from "../server";
+import { bytes, linkSpeed, type Names } from "../server";
 import { extents, type Attribute, type Schema } from "../schema";
 import { dateText, extensionOf, integer, milliseconds, numbersIn, sizeOf, timeText, type Numbers, type Value } from "../values";
 
@@ -171,12 +171,27 @@ export function work(schema: Schema, attribute: Attribute, pick: Pick): number {
   }, size * (attribute.values_per_cell === "variable" ? 1 : attribute.values_per_cell));
 }
 
-/** Returns positions in a range, at most as many as wanted, each in the middle of the cells that it stands for. */
-export function spread(start: number, end: number, most: number): Positions {
+/** Returns positions in a range, at least as many as wanted and fewer than twice as many, each in the middle of the cells that it stands for. */
+export function spread(start: number, end: number, wanted: number): Positions {
   const length = Math.max(1, end - start);
-  const step = Math.max(1, Math.ceil(length / Math.max(1, most)));
+  const step = Math.max(1, Math.floor(length / Math.max(1, wanted)));
   const first = start + Math.min(Math.floor((step - 1) / 2), length - 1);
   return { start: first, count: Math.floor((start + length - 1 - first) / step) + 1, step };
+}
+
+/** A first picture may take so many seconds on its way; finer ones follow it. */
+const FIRST_PICTURE = 0.4;
+
+/** Returns picks of which the first is so coarse that a slow link brings it soon. */
+function forLink(picks: Pick[], attribute: Attribute, coarser: (share: number) => Pick): Pick[] {
+  const extension = extensionOf(attribute.files[0]);
+  const size = (extension ? sizeOf(extension) : 16) * (attribute.values_per_cell === "variable" ? 1 : attribute.values_per_cell);
+  const length = (pick: Pick) => pick.reduce<number>((product, one) => product * (typeof one === "number" ? 1 : one.count), size);
+  const most = Math.max(4096, linkSpeed() * FIRST_PICTURE);
+  if (length(picks[0]) <= most) return picks;
+  let share = Math.sqrt(most / length(picks[0]));
+  while (length(coarser(share)) > most && share > 1e-3) share *= 0.8;
+  return [coarser(share), ...picks];
 }
 
 /** Returns how finely to read ranges of some dimensions: coarse first, each within the next budget. */
@@ -188,14 +203,18 @@ export function refinements(
   budgets = BUDGETS,
 ): Pick[] {
   const picks: Pick[] = [];
+  const coarser = (share: number) => {
+    const pick = fixed.slice();
+    for (const { dimension, start, end, most } of ranges) {
+      pick[dimension] = spread(start, end, Math.max(1, Math.floor(Math.min(most, end - start) * share)));
+    }
+    return pick;
+  };
   for (const budget of budgets) {
     let share = 1;
     let pick: Pick;
     for (;;) {
-      pick = fixed.slice();
-      for (const { dimension, start, end, most } of ranges) {
-        pick[dimension] = spread(start, end, Math.max(1, Math.floor(Math.min(most, end - start) * share)));
-      }
+      pick = coarser(share);
       if (work(schema, attribute, pick) <= budget || share < 1e-3) break;
       share *= 0.7;
     }
@@ -203,5 +222,5 @@ export function refinements(
     if (!before || selection(before) !== selection(pick)) picks.push(pick);
     if (share === 1) break;
   }
-  return picks;
+  return forLink(picks, attribute, coarser);
 }

@@ -2,6 +2,7 @@
 import { scaleLinear, scaleUtc } from "d3-scale";
 import { coordinateText } from "./notes";
 import type { Axis, Coordinates } from "./read";
+import { shown } from "../values";
 
 /** A position, which may be between two cells, and the text that stands there. */
 export type Tick = [number, string];
@@ -10,9 +11,9 @@ export type Tick = [number, string];
 export function title(axis: Axis, from: number, to: number): string {
   const { coordinates, name } = axis;
   const own = coordinates && coordinates.name !== name && coordinates.name ? `${name}: ${coordinates.name}` : name;
-  if (!(coordinates ? coordinates.isDate : axis.isDate)) return own;
+  if (!(coordinates ? coordinates.isDate : axis.isDate)) return shown(own);
   const text = coordinates?.text ?? axis.text;
-  return `${own}, ${text(Math.max(0, Math.floor(from)))} to ${text(Math.min(axis.length - 1, Math.ceil(to) - 1))}`;
+  return `${shown(own)}, ${text(Math.max(0, Math.floor(from)))} to ${text(Math.min(axis.length - 1, Math.ceil(to) - 1))}`;
 }
 
 /** Returns about as many ticks as wanted, from one position to another. */
@@ -59,7 +60,7 @@ function ofDates(low: number, high: number, count: number): Tick[] {
 
 function ofTexts(text: (position: number) => string, first: number, last: number, count: number): Tick[] {
   const step = Math.max(1, Math.ceil((last - first) / count));
-  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, at) => [first + at * step, text(first + at * step)]);
+  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, at) => [first + at * step, shown(text(first + at * step))]);
 }
 
 /** Returns the place between positions where numbers that grow or fall reach a value. */

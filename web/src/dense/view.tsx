@@ -1,11 +1,12 @@
 // A dense array: which attribute and axes to show, how, and what is known of the cells that are drawn.
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { complain, numbersIn, oneOf, setting } from "../address";
 import { MAPS, type Scale, type Statistics } from "../colour";
 import { go, remember } from "../place";
 import { Busy, Choice, Histogram, Trouble, rounded, useWork } from "../parts";
 import { labelsOf, type Attribute, type Schema } from "../schema";
 import type { Names } from "../server";
-import { extensionOf, grouped, valueText } from "../values";
+import { extensionOf, grouped, shown, valueText } from "../values";
 import { Grid } from "./grid";
 import { LinePlot } from "./line";
 import { componentsOf } from "./numbers";
@@ -62,8 +63,10 @@ const MOST_LISTED = 300;
 export function DenseView({ names, schema, state, levels = [], channels = null, onState }: Props) {
   const plainAxes = useMemo(() => axesOf(schema), [schema]);
   const bandsHere = bandDimension(schema);
-  const first = Math.max(0, schema.attributes.findIndex((attribute) => attribute.name === (state.get("field") ?? "\0")));
-  const [field, setField] = useState(first);
+  const [field, setField] = useState(() => {
+    const asked = oneOf(state, "field", schema.attributes.map((attribute) => attribute.name));
+    return Math.max(0, schema.attributes.findIndex((attribute) => attribute.name === asked));
+  });
   const stored = schema.attributes[field];
   const { result: notes } = useWork((signal) => readNotes(names, schema, stored, plainAxes, signal), [names, stored.name]);
   const axes = useMemo(() => (notes ? withCoordinates(plainAxes, notes) : plainAxes), [plainAxes, notes]);
@@ -71,20 +74,27 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
   const isNumber = attribute.values_per_cell !== "variable" && extensionOf(attribute.files[0] ?? "") !== null;
   const labels = labelsOf(schema, attribute) ?? notes?.classes ?? null;
   const components = componentsOf(attribute);
-  const [component, setComponent] = useState(Math.max(0, components.indexOf(state.get("part") ?? "")));
-  const dimensionOf = (key: string) => axes.findIndex((axis) => axis.name === state.get(key));
+  const [component, setComponent] = useState(() => Math.max(0, components.indexOf(oneOf(state, "part", components) ?? "")));
+  const dimensionOf = (key: string, usual: number) => {
+    const asked = oneOf(state, key, axes.map((axis) => axis.name));
+    return asked === null ? usual : axes.findIndex((axis) => axis.name === asked);
+  };
   const [row0, column0] = axes.length > 1 ? planeOf(axes, bandsHere) : [0, 0];
-  const [rows, setRows] = useState(dimensionOf("rows") < 0 ? row0 : dimensionOf("rows"));
-  const [columns, setColumns] = useState(dimensionOf("columns") < 0 ? column0 : dimensionOf("columns"));
+  const [rows, setRows] = useState(() => dimensionOf("rows", row0));
+  const [columns, setColumns] = useState(() => {
+    const asked = dimensionOf("columns", column0);
+    // Both axes of a picture cannot be the same.
+    return asked === rows && axes.length > 1 ? (rows === column0 ? row0 : column0) : asked;
+  });
   const [fixed, setFixed] = useState(() => positionsIn(state.get("at"), axes));
   const canBeColours = bandsHere !== null && rows !== bandsHere && columns !== bandsHere && isNumber && !labels &&
     (channels ? channels.length === axes[bandsHere].length && channels.length <= MOST_CHANNELS
       : axes[bandsHere].length >= 3 && axes[bandsHere].length <= 4 && !/INT32|INT64/.test(attribute.datatype));
-  const [asColours, setAsColours] = useState(state.get("colours") !== "no");
+  const [asColours, setAsColours] = useState(() => oneOf(state, "colours", ["no"]) !== "no");
   const bands = canBeColours && asColours ? bandsHere : null;
   const lengths = axes.filter((axis) => axis.length > 1).length;
   const shapes = lengths === 0 ? ["value"] : !isNumber ? ["grid"] : lengths === 1 ? ["line", "grid"] : ["picture", "line", "grid"];
-  const [shape, setShape] = useState(shapes.includes(state.get("as") ?? "") ? state.get("as")! : shapes[0]);
+  const [shape, setShape] = useState(() => oneOf(state, "as", shapes) ?? shapes[0]);
   const as = shapes.includes(shape) ? shape : shapes[0];
   const [statistics, setStatistics] = useState<Statistics | null>(null);
   const [isSample, setSample] = useState(false);
@@ -94,10 +104,10 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
     setSample(isSample);
     setBlank(known === null);
   }, []);
-  const [map, setMap] = useState(state.get("map") ?? "");
-  const [isLog, setLog] = useState(state.get("log") === "yes");
-  const [limits, setLimits] = useState<string>(state.get("limits") ?? "percentiles");
-  const asked = numbersIn(state.get("window"));
+  const [map, setMap] = useState(() => oneOf(state, "map", [...Object.keys(MAPS), "stored"]) ?? "");
+  const [isLog, setLog] = useState(() => oneOf(state, "log", ["yes"]) === "yes");
+  const [limits, setLimits] = useState<string>(() => setting(state, "limits", areLimits, "write percentiles, all, or two numbers such as 0,100") ?? "percentiles");
+  const [asked] = useState(() => numbersIn(setting(state, "window", (text) => isWindow(numbersIn(text)), "write four positions such as 0,100,0,200: top, bottom, left, right; of a line two")));
   const [window, setWindow] = useState<Window | null>(
     asked.length === 4 ? { top: asked[0], bottom: asked[1], left: asked[2], right: asked[3] } : null);
   const along = as === "line" && axes.length > 1 ? columns : axes.findIndex((axis) => axis.length > 1) < 0 ? 0 : lengths === 1 ? axes.findIndex((axis) => axis.length > 1) : columns;
@@ -109,7 +119,13 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
   const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, channels, component }), [rows, columns, fixed, bands, channels, component]);
   const sources: Source[] = useMemo(() => [{ names, schema, attribute, scale: 1 }, ...levels], [names.join("/"), attribute, levels]);
   const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, scaleMap, isLog), [limits, statistics, scaleMap, isLog]);
+  // The address is as it was until somebody changes something.
+  const isOpening = useRef(true);
   useEffect(() => {
+    if (isOpening.current) {
+      isOpening.current = false;
+      return;
+    }
     remember({
       field: field === 0 ? null : attribute.name,
       rows: rows === row0 ? null : axes[rows]?.name ?? null,
@@ -195,7 +211,7 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
       {channels && bands !== null && as === "picture" && (
         <ul class="legend" aria-label="Channels">{channels.map(({ name, colour }, at) => <li key={at}><i style={{ background: `rgb(${colour.join(",")})` }} />{name}</li>)}</ul>
       )}
-      {labels && as === "picture" && <p class="quiet small">{grouped(labels.length)} labels: {labels.slice(0, 12).join(", ")}{labels.length > 12 && ", …"}</p>}
+      {labels && as === "picture" && <p class="quiet small">{grouped(labels.length)} labels: {shown(labels.slice(0, 12).join(", "))}{labels.length > 12 && ", …"}</p>}
       {statistics && !labels && (as === "picture" || as === "line") && (
         <Histogram statistics={statistics} scale={as === "picture" && bands === null ? scale : null} isSample={isSample} />
       )}
@@ -255,7 +271,7 @@ function Slider({ axis, position, onPosition }: { axis: Axis; position: number; 
   const label = `${axis.name} = ${placeText(axis, here)}`;
   return (
     <label class="slider">
-      <span>{axis.name} = <output>{placeText(axis, here)}</output></span>
+      <span>{shown(axis.name)} = <output>{shown(placeText(axis, here))}</output></span>
       <button aria-label={`${axis.name}: back`} disabled={here === 0} onClick={() => onPosition(here - 1)}>‹</button>
       <input type="range" min={0} max={axis.length - 1} value={here} aria-label={axis.name} aria-valuetext={label} onInput={(event) => onPosition(Number(event.currentTarget.value))} />
       <button aria-label={`${axis.name}: on`} disabled={here === axis.length - 1} onClick={() => onPosition(here + 1)}>›</button>
@@ -271,27 +287,31 @@ function Single({ names, attribute, axes }: { names: Names; attribute: Attribute
   const parts = cells ? Array.from({ length: Math.min(cells.perCell, 64) }, (_, part) => valueText(valueAt(cells, 0, part), attribute.datatype, attribute.unit)) : [];
   return (
     <p class="single">
-      <output class="value">{parts.join(", ")}</output>
-      <span class="quiet">{attribute.name} at {axes.map((axis) => `${axis.name} = ${axis.text(0)}`).join(", ")}</span>
+      <output class="value">{shown(parts.join(", "))}</output>
+      <span class="quiet">{shown(`${attribute.name} at ${axes.map((axis) => `${axis.name} = ${axis.text(0)}`).join(", ")}`)}</span>
     </p>
   );
 }
 
-function numbersIn(text: string | null): number[] {
-  const parts = (text ?? "").split(",").map(Number);
-  return text && parts.every(Number.isFinite) ? parts : [];
+function areLimits(text: string): boolean {
+  return text === "percentiles" || text === "all" || numbersIn(text).length === 2;
+}
+
+/** Returns whether numbers are the ends of a line, or the sides of a picture. */
+function isWindow(numbers: number[]): boolean {
+  return (numbers.length === 2 || numbers.length === 4) && numbers.every((end, at) => end >= 0 && (at % 2 === 0 || end > numbers[at - 1]));
 }
 
 /** Reads positions as they are in the address: `time:5,level:2`. */
 function positionsIn(text: string | null, axes: Axis[]): number[] {
-  const named = new Map((text ?? "").split(",").map((pair) => {
+  const fixed = axes.map(() => 0);
+  for (const pair of text ? text.split(",") : []) {
     const at = pair.lastIndexOf(":");
-    return [pair.slice(0, at), Number(pair.slice(at + 1))] as [string, number];
-  }));
-  return axes.map((axis) => {
-    const position = named.get(axis.name) ?? 0;
-    return Number.isInteger(position) && position > 0 ? Math.min(position, axis.length - 1) : 0;
-  });
+    const [axis, position] = [axes.find((one) => one.name === pair.slice(0, at)), Number(pair.slice(at + 1))];
+    if (axis && at >= 0 && pair.length > at + 1 && Number.isInteger(position) && position >= 0 && position < axis.length) fixed[axis.dimension] = position;
+    else complain("at", pair, axis ? `write a position from 0 to ${axis.length - 1}` : `write NAME:POSITION, with a name of ${axes.map((one) => one.name).join(", ")}`);
+  }
+  return fixed;
 }
 
 function atText(fixed: number[], axes: Axis[]): string | null {

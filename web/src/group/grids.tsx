@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { DenseView, type DenseState } from "../dense/view";
 import { Choice } from "../parts";
+import { oneOf } from "../address";
 import { remember } from "../place";
 import { json, type Names } from "../server";
 import type { Group, Schema } from "../schema";
@@ -34,7 +35,7 @@ export async function gridsOf(names: Names, group: Group, signal: AbortSignal): 
 export function GridsView({ names, grids, state, onState }: {
   names: Names; grids: Grid[]; state: URLSearchParams; onState: (names: Names, schema: Schema, state: DenseState) => void;
 }) {
-  const [chosen, setChosen] = useState(state.get("variable") ?? grids[0].name);
+  const [chosen, setChosen] = useState(() => oneOf(state, "variable", grids.map((grid) => grid.name)) ?? grids[0].name);
   const { name, schema } = grids.find((grid) => grid.name === chosen) ?? grids[0];
   const own = [...names, name];
   return (

@@ -5,7 +5,7 @@ import { address, go, timeIn, type Place } from "../place";
 import { json, type Names } from "../server";
 import { open, type Member, type Schema } from "../schema";
 import { arrayLine } from "../summary";
-import { grouped } from "../values";
+import { grouped, shown as safe } from "../values";
 
 /** Members that a list shows at once, and those of them that are described. */
 const MOST_MEMBERS = 200, MOST_DESCRIBED = 40;
@@ -32,7 +32,7 @@ export function Members({ names, members }: { names: Names; members: Member[] })
       <ul class="members">
         {shown.map((member, at) => (
           <li key={member.name} class={member.type}>
-            <Link names={[...names, member.name]} class="member">{member.name}</Link>
+            <Link names={[...names, member.name]} class="member">{safe(member.name)}</Link>
             <span class="quiet">{member.state && member.state !== "ok" ? member.state : at < MOST_DESCRIBED && member.type === "array" ? <Described names={[...names, member.name]} /> : member.type}</span>
           </li>
         ))}
@@ -83,8 +83,8 @@ function Twig({ names, member, current }: { names: Names; member: Member; curren
   const canOpen = member.type !== "array" && member.state !== "missing";
   return (
     <li class={member.type}>
-      {canOpen ? <button class="fold" aria-expanded={isOpen} aria-label={`${isOpen ? "Fold" : "Unfold"} ${member.name}`} onClick={() => setOpen(!isOpen)}>{isOpen ? "▾" : "▸"}</button> : <span class="fold" />}
-      <Link names={names} current={isCurrent}>{member.name}</Link>
+      {canOpen ? <button class="fold" aria-expanded={isOpen} aria-label={`${isOpen ? "Fold" : "Unfold"} ${safe(member.name)}`} onClick={() => setOpen(!isOpen)}>{isOpen ? "▾" : "▸"}</button> : <span class="fold" />}
+      <Link names={names} current={isCurrent}>{safe(member.name)}</Link>
       {canOpen && isOpen && <Branch names={names} current={current} />}
     </li>
   );

@@ -3,10 +3,11 @@ import { useMemo, useState } from "preact/hooks";
 import { readCells } from "../dense/read";
 import { drawn } from "../dense/numbers";
 import { Busy, Choice, Trouble, useWork } from "../parts";
+import { oneOf } from "../address";
 import { remember } from "../place";
 import { Scatter, type Colouring, type Points } from "../scatter";
 import { json, urlOf, type Names } from "../server";
-import { CopyAs, Downloads, shellWord } from "../share";
+import { CopyAs, Downloads, literal, shellWord } from "../share";
 import type { Group, Schema } from "../schema";
 import { Rows } from "../table/rows";
 import { TableView } from "../table/view";
@@ -85,7 +86,7 @@ export function ExperimentView({ names, state }: { names: Names; state: URLSearc
       {experiment.embeddings.length > 0 && <Embeddings names={names} experiment={experiment} state={state} />}
       <MeasurementFiles names={names} measurements={[...new Set([...Object.keys(experiment.layers), ...experiment.embeddings.map((one) => one.measurement)])]} />
       <h2>Observations</h2>
-      <TableView names={[...names, "obs"]} schema={experiment.obs} />
+      <TableView names={[...names, "obs"]} schema={experiment.obs} state={state} />
     </>
   );
 }
@@ -98,7 +99,7 @@ function MeasurementFiles({ names, measurements }: { names: Names; measurements:
   return files.length === 0 ? null : (
     <section class="share" aria-label="Use it elsewhere">
       <CopyAs commands={[
-        ["Python", `import anndata\na = anndata.read_h5ad(${JSON.stringify(["MNT", ...names, path].join("/"))})`],
+        ["Python", `import anndata\na = anndata.read_h5ad(${literal(["MNT", ...names, path].join("/"))})`],
         ["curl", `curl -O ${shellWord(url)}`],
         ["Path in a mount", shellWord(["MNT", ...names, path].join("/"))],
       ]} />
@@ -110,10 +111,10 @@ function MeasurementFiles({ names, measurements }: { names: Names; measurements:
 function Embeddings({ names, experiment, state }: { names: Names; experiment: Experiment; state: URLSearchParams }) {
   const { embeddings, layers, obs } = experiment;
   const titles = embeddings.map((one) => `${one.measurement} / ${one.name}`);
-  const [chosen, setChosen] = useState(Math.max(0, titles.indexOf(state.get("embedding") ?? "")));
+  const [chosen, setChosen] = useState(() => Math.max(0, titles.indexOf(oneOf(state, "embedding", titles) ?? "")));
   const fields = obs.attributes.filter((attribute) => attribute.enumeration || /INT|FLOAT/.test(attribute.datatype));
   const usual = fields.find((attribute) => attribute.enumeration) ?? fields[0];
-  const [field, setField] = useState(state.get("colour") ?? usual?.name ?? "");
+  const [field, setField] = useState(() => oneOf(state, "colour", fields.map((one) => one.name)) ?? usual?.name ?? "");
   const [gene, setGene] = useState(state.get("gene") ?? "");
   const { measurement, name } = embeddings[chosen];
 
@@ -167,15 +168,15 @@ function Embeddings({ names, experiment, state }: { names: Names; experiment: Ex
         <Choice label="Colour" value={field} options={fields.map((one) => one.name)} onChange={(value) => {
           setField(value);
           setGene("");
-          remember({ colour: value, gene: null });
+          remember({ colour: value, gene: null, hide: null });
         }} />
         <label class="choice"><span>or by a gene</span><input value={gene} placeholder="name" onChange={(event) => {
           setGene(event.currentTarget.value.trim());
-          remember({ gene: event.currentTarget.value.trim() || null });
+          remember({ gene: event.currentTarget.value.trim() || null, hide: null });
         }} /></label>
       </div>
       {problem !== undefined && <Trouble error={problem} />}
-      {points ? <Scatter points={points} colouring={colours.result ?? null} square /> : problem === undefined && <p class="status"><Busy /></p>}
+      {points ? <Scatter points={points} colouring={colours.result ?? null} hide={state.get("hide")} square /> : problem === undefined && <p class="status"><Busy /></p>}
     </section>
   );
 }

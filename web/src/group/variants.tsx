@@ -3,8 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { Busy, Trouble, useWork } from "../parts";
 import { remember } from "../place";
 import { length, text, urlOf, type Names } from "../server";
-import { CopyAs, shellWord } from "../share";
-import { bytesText, grouped } from "../values";
+import { CopyAs, literal, shellWord } from "../share";
+import { bytesText, grouped, shown } from "../values";
 
 /** The bytes of records, and of the list of samples, that are read. */
 const MOST_RECORDS = 1 << 20, MOST_NAMES = 1 << 18;
@@ -49,7 +49,7 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
   };
   return (
     <section>
-      <p class="summary">{isAll ? "" : "more than "}{grouped(samples.length)} sample{samples.length === 1 ? "" : "s"}: {samples.slice(0, 12).map((sample) => sample || "(no name)").join(", ")}{samples.length > 12 && ", …"}</p>
+      <p class="summary">{isAll ? "" : "more than "}{grouped(samples.length)} sample{samples.length === 1 ? "" : "s"}: {samples.slice(0, 12).map((sample) => shown(sample) || "(no name)").join(", ")}{samples.length > 12 && ", …"}</p>
       <form class="ranges" onSubmit={(event) => {
         event.preventDefault();
         apply(region);
@@ -57,7 +57,7 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
         <label class="choice"><span>Region</span><input value={region} placeholder="1:12000-13000" onInput={(event) => setRegion(event.currentTarget.value)} /></label>
         <button type="submit">Show</button>
         {contigs.slice(0, 26).map((contig) => <button type="button" class="link" key={contig.name} title={contig.length ? `${grouped(contig.length)} positions` : undefined}
-          onClick={() => apply(start(contig))}>{contig.name}</button>)}
+          onClick={() => apply(start(contig))}>{shown(contig.name)}</button>)}
       </form>
       {records.error !== undefined ? <Trouble error={records.error} /> : asked && !records.result ? <p class="status"><Busy /></p> : records.result && <Records {...records.result} />}
       {asked && records.result && <Elsewhere names={names} region={asked} />}
@@ -79,7 +79,7 @@ function Elsewhere({ names, region }: { names: Names; region: string }) {
     ["bcftools", `bcftools view ${shellWord(url)}`],
     ["Path in a mount", shellWord(["MNT", ...names, path("vcf.gz")].join("/"))],
     ["curl", `curl -o region.vcf ${shellWord(urlOf(names, path("vcf")))}`],
-    ["Python", `import pysam\nv = pysam.VariantFile(${JSON.stringify(url)})`],
+    ["Python", `import pysam\nv = pysam.VariantFile(${literal(url)})`],
   ];
   const { result: sizes } = useWork((signal) => Promise.all(endings.map((ending) => length(names, path(ending), signal).catch(() => null))), [names, region]);
   return (
@@ -122,15 +122,15 @@ function Records({ columns, rows, isAll }: Read) {
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="Records">
         <table class="grid">
-          <thead><tr>{fixed.map((name, column) => <th key={name} scope="col" class={isNumber(column) ? "" : "text"}>{name}</th>)}{samples.map((name) => <th key={name} scope="col">{name || "(no name)"}</th>)}</tr></thead>
+          <thead><tr>{fixed.map((name, column) => <th key={name} scope="col" class={isNumber(column) ? "" : "text"}>{name}</th>)}{samples.map((name) => <th key={name} scope="col">{shown(name) || "(no name)"}</th>)}</tr></thead>
           <tbody>
             {rows.map((row, at) => (
               <tr key={at}>
-                {fixed.map((name, column) => <td key={name} class={isNumber(column) ? "" : name === "INFO" ? "text info" : "text"} title={row[column]?.slice(0, 2000)}>{row[column]?.slice(0, 60)}</td>)}
+                {fixed.map((name, column) => <td key={name} class={isNumber(column) ? "" : name === "INFO" ? "text info" : "text"} title={shown(row[column]?.slice(0, 2000) ?? "")}>{shown(row[column]?.slice(0, 60) ?? "")}</td>)}
                 {samples.map((name, sample) => {
                   const keys = row[8]?.split(":") ?? [];
                   const genotype = row[9 + sample]?.split(":")[keys.indexOf("GT")] ?? "";
-                  return <td key={name} class={`genotype ${kindOf(genotype)}`} title={`${row[8]} ${row[9 + sample]}`.slice(0, 400)}>{genotype}</td>;
+                  return <td key={name} class={`genotype ${kindOf(genotype)}`} title={shown(`${row[8]} ${row[9 + sample]}`.slice(0, 400))}>{shown(genotype)}</td>;
                 })}
               </tr>
             ))}

@@ -199,6 +199,7 @@ export class ArrowFile {
   /** Reads a column of numbers; nulls are NaN, and labels their codes. Null if it holds something else. */
   async numbers(from: number, to: number, column: number): Promise<Float64Array | null> {
     const { node } = this.columns[column];
+    if (node.type === T.bool) return Float64Array.from((await this.read(from, to, [column]))[0], (value) => (value === null ? NaN : Number(value)));
     if (![T.int, T.float, T.date, T.timestamp, T.duration].includes(node.type)) return null;
     const out = new Float64Array(Math.max(0, Math.min(to, this.rows) - from));
     const first = this.columns.slice(0, column).reduce((sum, one) => sum + buffersOf(one.node), 0);
@@ -217,6 +218,24 @@ export class ArrowFile {
       }
     }));
     return out;
+  }
+
+  /** Reads the bytes of one cell of text or bytes as they are stored, at most `MOST_BYTES`; null for null and other types. */
+  async bytes(row: number, column: number): Promise<Uint8Array | null> {
+    const { node } = this.columns[column];
+    const batch = this.batches.find((batch) => batch.first <= row && row < batch.first + batch.rows);
+    if (!batch || node.dictionary !== null || ![T.utf8, T.binary, T.largeUtf8, T.largeBinary].includes(node.type)) return null;
+    const first = this.columns.slice(0, column).reduce((sum, one) => sum + buffersOf(one.node), 0);
+    const [validity, offsets, values] = batch.buffers.slice(first, first + 3);
+    const [at, width] = [row - batch.first, node.type >= T.largeBinary ? 8 : 4];
+    const [bits, ends] = await Promise.all([
+      validity.length ? this.ranges.read(validity.offset + (at >> 3), 1) : null,
+      this.ranges.read(offsets.offset + at * width, 2 * width),
+    ]);
+    if (bits && !((bits[0] >> (at & 7)) & 1)) return null;
+    const view = new DataView(ends.buffer, ends.byteOffset, ends.byteLength);
+    const [start, end] = width === 8 ? [Number(view.getBigUint64(0, true)), Number(view.getBigUint64(8, true))] : [view.getUint32(0, true), view.getUint32(4, true)];
+    return this.ranges.read(values.offset + start, Math.min(end - start, MOST_BYTES));
   }
 
   /** Returns the labels of a column of labels. */
@@ -339,12 +358,23 @@ function shownBytes(bytes: Uint8Array, isText: boolean): string {
   const shown = bytes.subarray(0, MOST_TEXT);
   const more = bytes.length > MOST_TEXT ? "…" : "";
   if (!isText) {
+    const picture = pictureKind(bytes);
+    if (picture) return `(${picture} picture, ${bytes.length} bytes)`;
     // Text whose encoding nobody stated is mostly text.
     const text = decoded(shown);
     if (text !== null) return text + more;
     return Array.from(shown.subarray(0, 200), (byte) => byte.toString(16).padStart(2, "0")).join("") + (bytes.length > 200 ? "…" : "");
   }
   return new TextDecoder().decode(shown) + more;
+}
+
+/** Returns the format of a picture that browsers show, by its first bytes; null for other bytes. */
+export function pictureKind(bytes: Uint8Array): string | null {
+  const begins = (text: string, at = 0) => [...text].every((one, place) => bytes[at + place] === one.charCodeAt(0));
+  if (begins("\x89PNG\r\n\x1a\n")) return "PNG";
+  if (begins("\xff\xd8\xff")) return "JPEG";
+  if (begins("GIF87a") || begins("GIF89a")) return "GIF";
+  return begins("RIFF") && begins("WEBP", 8) ? "WebP" : null;
 }
 
 function decoded(bytes: Uint8Array): string | null {

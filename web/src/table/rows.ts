@@ -10,7 +10,7 @@ const WHOLE = "arrow/cells.arrow";
 /** The first part of a table, however many there are. */
 const FIRST_PART = "arrow/parts/000000000000000.arrow";
 /** Files that are kept open. */
-const MOST_OPEN = 8;
+const MOST_OPEN = 64;
 
 /** A file with some of the rows, and the number of its first row. */
 interface Part {
@@ -96,15 +96,26 @@ async function partsIn(names: Names, query: string): Promise<Part[]> {
   return listed.map((entry) => ({ first: parseInt(entry.name, 10), path: `arrow/parts/${entry.name}` }));
 }
 
+/** How far a pass over the files of a table is. */
+export interface Progress {
+  done: number;
+  all: number;
+}
+
+/** Files of which the next ones are opened while one is looked at: each waits for the server to find its rows. */
+const AHEAD = 3;
+
 export class Rows {
   private files = new Map<string, Promise<ArrowFile>>();
+  /** The files whose rows were counted, from the first on, and where each begins. */
+  private counted: { part: Part; start: number; rows: number }[] = [];
 
   private constructor(
     readonly names: Names,
     readonly columns: Column[],
     /** The number of rows, or the most that there can be. */
-    readonly count: number,
-    readonly isExact: boolean,
+    public count: number,
+    public isExact: boolean,
     /** The file with the first rows. */
     readonly first: ArrowFile,
     private readonly parts: Parts,
@@ -132,17 +143,54 @@ export class Rows {
     return file;
   }
 
+  /** The rows that were found so far, of a table whose rows are being counted. */
+  get found(): number {
+    const last = this.counted.at(-1);
+    return this.isExact ? this.count : last ? last.start + last.rows : 0;
+  }
+
+  /** Goes through all files, in their order, each with the number of its first row. */
+  async *each(signal: AbortSignal, tell: (progress: Progress) => void = () => {}): AsyncGenerator<[ArrowFile, number]> {
+    const parts = await this.parts.some(Infinity);
+    const files = parts.slice(0, AHEAD).map((part) => this.file(part));
+    let start = 0;
+    for (let at = 0; at < parts.length; at++) {
+      tell({ done: at, all: parts.length });
+      const file = await files[at];
+      signal.throwIfAborted();
+      if (at + AHEAD < parts.length) files.push(this.file(parts[at + AHEAD]));
+      if (at === this.counted.length) this.counted.push({ part: parts[at], start, rows: file.rows });
+      yield [file, start];
+      start += file.rows;
+    }
+    [this.count, this.isExact] = [start, true];
+    tell({ done: parts.length, all: parts.length });
+  }
+
   /** Opens some of the files, spread evenly. */
   async some(most: number): Promise<ArrowFile[]> {
     return Promise.all((await this.parts.some(most)).map((part) => this.file(part)));
   }
 
+  /** Returns the files with rows of a range, and the number of the first row of each. */
+  private async filesOf(from: number, to: number): Promise<[Part, number][]> {
+    if (to <= this.found && this.counted.length) {
+      return this.counted.filter(({ start, rows }) => start < to && start + rows > from).map(({ part, start }) => [part, start]);
+    }
+    return (await this.parts.of(from, to, this.first)).map((part) => [part, part.first]);
+  }
+
+  /** Reads the bytes of one cell as they are stored; null if it is null, or no text and no bytes. */
+  async bytes(row: number, column: number): Promise<Uint8Array | null> {
+    const [[part, first]] = await this.filesOf(row, row + 1);
+    return (await this.file(part)).bytes(row - first, column);
+  }
+
   /** Reads rows, as arrays of columns' values; undefined where a part has fewer rows than were possible. */
   async read(from: number, to: number, columns: number[]): Promise<(Cell[] | undefined)[]> {
     const out: (Cell[] | undefined)[] = new Array(Math.max(0, to - from)).fill(undefined);
-    for (const part of await this.parts.of(from, to, this.first)) {
+    for (const [part, first] of await this.filesOf(from, to)) {
       const file = await this.file(part);
-      const { first } = part;
       const [start, end] = [Math.max(0, from - first), Math.min(file.rows, to - first)];
       if (start >= end) continue;
       const values = await file.read(start, end, columns);
