@@ -192,7 +192,7 @@ fn an_empty_file_and_a_long_one_have_their_length() {
 }
 
 #[test]
-fn texts_are_compressed_for_clients_that_accept_it() {
+fn texts_and_numbers_are_compressed_for_clients_that_accept_it() {
     use std::io::Read;
     let server = Program::start(&demo(), &[]);
     let ask = |path: &str, headers: &[&str]| ask(server.address, "GET", path, headers);
@@ -204,7 +204,7 @@ fn texts_are_compressed_for_clients_that_accept_it() {
         bytes
     };
     let gzip = "Accept-Encoding: gzip, deflate, br, zstd";
-    for path in ["/text/temp.txt", "/README.txt", "/schema.json"] {
+    for path in ["/text/temp.txt", "/README.txt", "/schema.json", "/temp.f32"] {
         let (whole, compressed) = (ask(path, &[]), ask(path, &[gzip]));
         assert_eq!((whole.header("vary"), whole.header("content-encoding")), ("Accept-Encoding", ""), "{path}");
         assert_eq!(unpacked(&compressed), whole.body, "{path}");
@@ -226,8 +226,25 @@ fn texts_are_compressed_for_clients_that_accept_it() {
     let part = ask("/text/temp.txt", &[gzip, "Range: bytes=10-99", &format!("If-Range: {packed}")]);
     assert!(part.status == 200 && part.header("content-encoding").is_empty() && part.body == whole.body);
     assert_eq!(ask("/text/temp.txt", &[gzip, "Range: bytes=10-", &format!("If-Match: {packed}")]).status, 412);
-    // Values are not texts, and listings are.
-    assert_eq!(ask("/temp.f32", &[gzip]).header("content-encoding"), "");
+    // Formats of their own are neither texts nor numbers, and listings are texts.
+    assert_eq!(ask("/npy/temp.npy", &[gzip]).header("content-encoding"), "");
     let listed = ask("/?json", &[]);
     assert_eq!(unpacked(&ask("/?json", &[gzip])), listed.body);
+}
+
+#[test]
+fn what_need_not_exist_is_no_error_if_it_is_asked_for_so() {
+    let server = Program::start(&demo(), &[]);
+    let ask = |method: &str, path: &str| ask(server.address, method, path, &[]);
+    for method in ["GET", "HEAD"] {
+        let (absent, there) = (ask(method, "/.group/group.json?optional"), ask(method, "/schema.json?optional"));
+        assert_eq!((absent.status, there.status), (204, 200), "{method}");
+        assert_eq!(there.body, ask(method, "/schema.json").body);
+        assert!(!absent.header("tilefs-reason").is_empty());
+        assert_eq!(ask(method, "/.group/group.json").status, 404);
+    }
+    // The reason is that of the error, with the escapes of a URL.
+    let (reason, error) = (ask("GET", "/slice/y=a/x?optional"), ask("GET", "/slice/y=a/x"));
+    let decoded = tilefs_storage::percent::unescape(reason.header("tilefs-reason")).unwrap();
+    assert_eq!(String::from_utf8(decoded).unwrap(), String::from_utf8(error.body).unwrap().trim_end());
 }

@@ -1,6 +1,7 @@
 //! What the tree shows: names, values, groups and datasets of variants, compared with what other readers of the same
 //! arrays say.
 
+mod attributes;
 mod calendars;
 mod copies;
 mod corpus;

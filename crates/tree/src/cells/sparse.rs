@@ -264,7 +264,8 @@ impl Subarray for SparseSubarray {
 
     fn select(&self, selection: &str, by: Addressing) -> select::error::Result<Arc<dyn Subarray>> {
         let SelectedRows { ranges, conditions } = select::rows(selection, by, &selectable(&self.array), &self.array)?;
-        let ranges = ranges.iter().any(Option::is_some).then_some(ranges);
+        let is_by_attributes_only = !conditions.is_empty() && ranges.iter().all(Option::is_none);
+        let ranges = (!is_by_attributes_only).then_some(ranges);
         Ok(Arc::new(SparseSubarray { conditions, ..Self::of(self.array.clone(), ranges, self.by_row) }))
     }
 }
