@@ -59,7 +59,7 @@ export function Choice(props: { label: string; value: string; options: (string |
 }
 
 /** How often values occur among those that were loaded. */
-export function Histogram({ statistics, scale, isSample }: { statistics: Statistics; scale: Scale | null; isSample: boolean }) {
+export function Histogram({ statistics, scale, isSample, unit }: { statistics: Statistics; scale: Scale | null; isSample: boolean; unit: string }) {
   const { bins, least, greatest, mean, count, missing } = statistics;
   const most = Math.max(...bins);
   const width = greatest - least || 1;
@@ -76,9 +76,9 @@ export function Histogram({ statistics, scale, isSample }: { statistics: Statist
         })}
       </svg>
       <figcaption>
-        <span>{rounded(least)}</span>
+        <span>{rounded(least)}{unit && ` ${shown(unit)}`}</span>
         <span class="quiet">mean {rounded(mean)}{missing ? `, ${((100 * missing) / (count + missing)).toPrecision(2)} % missing` : ""}</span>
-        <span>{rounded(greatest)}</span>
+        <span>{rounded(greatest)}{unit && ` ${shown(unit)}`}</span>
       </figcaption>
       <p class="quiet small">Histogram {of}</p>
     </figure>

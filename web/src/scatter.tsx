@@ -34,22 +34,27 @@ export interface Colouring {
   text: (value: number) => string;
 }
 
-export function Scatter({ points, colouring, square, hide }: { points: Points; colouring: Colouring | null; square?: boolean; hide: string | null }) {
+export function Scatter({ points: given, colouring, square, hide, hasEqualUnits }: {
+  points: Points; colouring: Colouring | null; square?: boolean; hide: string | null; hasEqualUnits?: boolean;
+}) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<[number, number]>([0, 0]);
   const [cursor, setCursor] = useState<number | null>(null);
   const [hidden, setHidden] = useHidden(colouring, hide);
-  const count = useMemo(() => (colouring && hidden.size ? colouring.values.reduce((sum, value) => sum + Number(!hidden.has(value)), 0) : points.x.length), [colouring, hidden, points]);
+  const count = useMemo(() => (colouring && hidden.size ? colouring.values.reduce((sum, value) => sum + Number(!hidden.has(value)), 0) : given.x.length), [colouring, hidden, given]);
   const isDark = useDark();
+  const [isSwapped, setSwapped] = useState(false);
+  const points = useMemo((): Points => (!isSwapped ? given : {
+    ...given, x: given.y, y: given.x, xName: given.yName, yName: given.xName, xText: given.yText, yText: given.xText, xIsDate: given.yIsDate, yIsDate: given.xIsDate,
+  }), [given, isSwapped]);
   const x = useMemo(() => statistics(points.x), [points]);
   const y = useMemo(() => statistics(points.y), [points]);
   const range = useMemo(() => {
     const pad = (low: number, high: number) => [low - (high - low || 1) * 0.03, high + (high - low || 1) * 0.03] as [number, number];
     return x && y ? { x: pad(x.least, x.greatest), y: pad(y.least, y.greatest) } : null;
   }, [x, y]);
-  const [view, setView] = useState(range);
-  useEffect(() => setView(range), [range]);
+  const [flips, setFlips] = useState([false, false]);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -61,6 +66,14 @@ export function Scatter({ points, colouring, square, hide }: { points: Points; c
   }, [square]);
   const known = useMemo(() => (colouring && !colouring.labels ? statistics(colouring.values) : null), [colouring]);
   const inner = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
+  const whole = useMemo(() => {
+    if (!range || inner[0] <= 0) return null;
+    const sides = hasEqualUnits ? evened(range, inner) : range;
+    const turned = ([low, high]: [number, number], isFlipped: boolean): [number, number] => (isFlipped ? [high, low] : [low, high]);
+    return { x: turned(sides.x, flips[0]), y: turned(sides.y, flips[1]) };
+  }, [range, hasEqualUnits, inner[0], inner[1], flips]);
+  const [view, setView] = useState(whole);
+  useEffect(() => setView(whole), [whole]);
   useEffect(() => {
     if (canvas.current && view && inner[0] > 0) draw(canvas.current, size, view, points, colouring, known, hidden, cursor, isDark);
   }, [size, view, points, colouring, hidden, cursor, isDark]);
@@ -99,7 +112,7 @@ export function Scatter({ points, colouring, square, hide }: { points: Points; c
     const moves: Record<string, [number, number]> = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, -0.1], ArrowDown: [0, 0.1] };
     if (event.key === "+" || event.key === "=") zoom(1.6);
     else if (event.key === "-") zoom(1 / 1.6);
-    else if (event.key === "0") setView(range);
+    else if (event.key === "0") setView(whole);
     else if (moves[event.key]) pan(...moves[event.key]);
     else if (event.key === "n" || event.key === "p") setCursor((before) => Math.max(0, Math.min(points.x.length - 1, (before ?? -1) + (event.key === "n" ? 1 : -1))));
     else return;
@@ -126,8 +139,12 @@ export function Scatter({ points, colouring, square, hide }: { points: Points; c
       <div class="zoom">
         <button onClick={() => zoom(1.6)} aria-label="Zoom in" title="Zoom in (+)">+</button>
         <button onClick={() => zoom(1 / 1.6)} aria-label="Zoom out" title="Zoom out (-)">−</button>
-        <button onClick={() => setView(range)} aria-label="Show all" title="Show all (0)">⤢</button>
+        <button onClick={() => setView(whole)} aria-label="Show all" title="Show all (0)">⤢</button>
       </div>
+      <p class="bar">
+        <button onClick={() => setSwapped(!isSwapped)}>swap axes</button>
+        {["across", "up"].map((name, at) => <label class="tick" key={name}><input type="checkbox" checked={flips[at]} onChange={() => setFlips(flips.map((one, side) => (side === at ? !one : one)))} /> flip {safe(at ? points.yName : points.xName)}</label>)}
+      </p>
       <p class="readout" aria-live="polite">
         {at !== null ? <><span class="quiet">{safe(points.xName)} = {points.xText(points.x[at])}, {safe(points.yName)} = {points.yText(points.y[at])}</span>{" "}
           {colouring && <output class="value">{safe(colouring.labels ? colouring.labels[colouring.values[at]] ?? "null" : colouring.text(colouring.values[at]))}</output>}</>
@@ -193,6 +210,16 @@ function Legend({ labels, values, hidden, onHide }: { labels: string[]; values: 
       {codes.length > shown.length && <li class="quiet">and {grouped(codes.length - shown.length)} more</li>}
     </ul>
   );
+}
+
+/** Returns ranges in which a unit takes as many pixels across as upwards. */
+function evened({ x, y }: View, inner: number[]): View {
+  const unit = Math.max((x[1] - x[0]) / inner[0], (y[1] - y[0]) / inner[1]);
+  const wider = ([low, high]: [number, number], pixels: number): [number, number] => {
+    const [middle, half] = [(low + high) / 2, (unit * pixels) / 2];
+    return [middle - half, middle + half];
+  };
+  return { x: wider(x, inner[0]), y: wider(y, inner[1]) };
 }
 
 type View = { x: [number, number]; y: [number, number] };

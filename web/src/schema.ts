@@ -25,6 +25,10 @@ export interface Attribute {
   enumeration?: string;
   /** Numbers that stand for no value, by the notes of the array. */
   missing?: number[];
+  /** A value means `offset` plus `scale` times what is stored, in `valueUnit`. */
+  scale?: number;
+  offset?: number;
+  valueUnit?: string;
   files: string[];
   filters: { name: string }[];
 }

@@ -46,8 +46,9 @@ async function sampleOf(opened: Promise<Rows>, stage: number): Promise<Sample> {
 
 export function SparseView({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
   const numeric = schema.dimensions.filter(isNumber);
-  const canDraw = schema.dimensions.length <= 2 && numeric.length === schema.dimensions.length && schema.attributes.length > 0 && schema.rows !== 0;
-  const usual = canDraw && schema.dimensions.length === 2 ? "points" : "table";
+  const canDraw = planeOf(schema).every((at) => isNumber(schema.dimensions[at])) && (schema.dimensions.length <= 2 ? numeric.length === schema.dimensions.length : planeOf(schema).length === 2)
+    && schema.attributes.length > 0 && schema.rows !== 0;
+  const usual = canDraw && schema.dimensions.length >= 2 ? "points" : "table";
   const [as, setAs] = useState(() => oneOf(state, "as", canDraw ? ["table", "points"] : ["table"]) ?? usual);
   return (
     <div>
@@ -61,6 +62,21 @@ export function SparseView({ names, schema, state }: { names: Names; schema: Sch
       {as === "points" ? <Cells names={names} schema={schema} state={state} /> : <TableView names={names} schema={schema} state={state} />}
     </div>
   );
+}
+
+const EASTINGS = /^_?(x|lon|longitude|easting)$/i, NORTHINGS = /^_?(y|lat|latitude|northing)$/i;
+
+/** Returns the dimensions that go to the right and upwards: by their names, or the second and the first; of one, only this. */
+function planeOf({ dimensions }: Schema): number[] {
+  if (dimensions.length === 1) return [0];
+  const named = [EASTINGS, NORTHINGS].map((names) => dimensions.findIndex(({ name }) => names.test(name)));
+  return named.every((at) => at >= 0) ? named : dimensions.length === 2 ? [1, 0] : [];
+}
+
+/** Returns whether a unit is as long along both dimensions: on the Earth, or in a plane. */
+function hasEqualUnits(schema: Schema): boolean {
+  const [x, y] = planeOf(schema).map((at) => schema.dimensions[at]);
+  return !!y && EASTINGS.test(x.name) && NORTHINGS.test(y.name) && x.datatype === y.datatype;
 }
 
 function isNumber(dimension: Dimension): boolean {
@@ -100,7 +116,7 @@ function Ranges({ names, schema }: { names: Names; schema: Schema }) {
 }
 
 function Cells({ names, schema, state }: { names: Names; schema: Schema; state: URLSearchParams }) {
-  const [field, setField] = useState(() => oneOf(state, "field", schema.attributes.map((one) => one.name)) ?? schema.attributes[0].name);
+  const [field, setField] = useState(() => oneOf(state, "field", [...schema.attributes, ...schema.dimensions].map((one) => one.name)) ?? schema.attributes[0].name);
   const [stage, setStage] = useState(0);
   const rows = useRef<Promise<Rows> | null>(null);
   const samples = useRef<Promise<Sample>[]>([]);
@@ -108,7 +124,7 @@ function Cells({ names, schema, state }: { names: Names; schema: Schema; state: 
     // Read once for all fields.
     rows.current ??= Rows.open(names, schema, STAGES[0].parts);
     const sample = await (samples.current[stage] ??= sampleOf(rows.current, stage));
-    const dimensions = schema.dimensions.map((dimension) => dimension.name);
+    const dimensions = planeOf(schema).map((at) => schema.dimensions[at].name);
     const [values, ...coordinates] = await Promise.all([field, ...dimensions].map((name) => sample.read(name)));
     return { sample, coordinates, field, values };
   }, [names, stage, field]);
@@ -126,19 +142,19 @@ function Cells({ names, schema, state }: { names: Names; schema: Schema; state: 
   }, [shown]);
   if (error !== undefined) return <Trouble error={error} />;
   const column = shown?.sample.rows.columns.findIndex((one) => one.name === shown.field) ?? -1;
-  const colouring: Colouring | null = shown?.values && schema.dimensions.length === 2 ? {
+  const colouring: Colouring | null = shown?.values && schema.dimensions.length >= 2 ? {
     name: shown.field, values: shown.values, labels: shown.sample.files[0].labels(column)?.map(String) ?? null,
     text: (value) => (Number.isNaN(value) ? "NaN" : valueText(value, attribute?.datatype ?? "", attribute?.unit)),
   } : null;
   return (
     <div>
       <div class="controls">
-        <Choice label={schema.dimensions.length === 2 ? "Colour" : "Height"} value={field} options={schema.attributes.slice(0, 300).map((one) => one.name)} onChange={(value) => {
+        <Choice label={schema.dimensions.length >= 2 ? "Colour" : "Height"} value={field} options={[...schema.attributes.slice(0, 300), ...schema.dimensions.filter((_, at) => schema.dimensions.length > 2 && !planeOf(schema).includes(at))].map((one) => one.name)} onChange={(value) => {
           setField(value);
           remember({ field: value, hide: null });
         }} />
       </div>
-      {!points ? (shown ? <p class="quiet">{safe(shown.field)} has no numbers to draw.</p> : <p class="status"><Busy /></p>) : <Scatter points={points} colouring={colouring} hide={state.get("hide")} />}
+      {!points ? (shown ? <p class="quiet">{safe(shown.field)} has no numbers to draw.</p> : <p class="status"><Busy /></p>) : <Scatter points={points} colouring={colouring} hide={state.get("hide")} hasEqualUnits={hasEqualUnits(schema)} />}
     </div>
   );
 }
@@ -158,7 +174,7 @@ function arrowUnit(unit: string): string {
   return /^(Y|M|W|D|h|m)$/.test(unit) ? "s" : unit;
 }
 
-/** Two dimensions are the plane; of one dimension and a value, the dimension is the width. */
+/** Two dimensions are the plane, to the right and upwards; of one dimension and a value, the dimension is the width. */
 function pointsOf(schema: Schema, count: number, first: Float64Array, second: Float64Array, valueName: string | null): Points {
   const axis = (at: number, values: Float64Array) => {
     const { name, unit, datatype } = schema.dimensions[at];
@@ -170,7 +186,7 @@ function pointsOf(schema: Schema, count: number, first: Float64Array, second: Fl
     };
   };
   const value = { name: valueName ?? "", isDate: false, values: second, text: (value: number) => String(value) };
-  const [x, y] = valueName === null ? [axis(1, second), axis(0, first)] : [axis(0, first), value];
+  const [x, y] = valueName === null ? [axis(planeOf(schema)[0], first), axis(planeOf(schema)[1], second)] : [axis(0, first), value];
   const sampled = first.length < count ? `Sampled: ${grouped(first.length)} of ${grouped(count)} cells` : `${grouped(first.length)} cells, each one drawn`;
   return { x: x.values, y: y.values, xName: x.name, yName: y.name, xText: x.text, yText: y.text, xIsDate: x.isDate, yIsDate: y.isDate, note: sampled, isSample: first.length < count };
 }

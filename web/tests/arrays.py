@@ -112,6 +112,43 @@ for name, north in [("cf", 72.5), ("south", -72.5)]:
     of_group(group, "lat", ["lat"], np.linspace(north, -north, 30), {"units": "degrees_north"})
     of_group(group, "lon", ["lon"], np.arange(50) * 7.5 - 180, {"units": "degrees_east"})
 
+# Temperatures as GDAL describes them: hundredths of a degree above 273.15 K, in metres of UTM, with padding.
+ZONE = ('PROJCS["ETRS89 / UTM zone 32N",GEOGCS["ETRS89",DATUM["European_Terrestrial_Reference_System_1989",SPHEROID["GRS 1980",6378137,298.257222101]],'
+        'PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["latitude_of_origin",0],'
+        'PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",500000],PARAMETER["false_northing",0],'
+        'UNIT["metre",1],AXIS["Easting",EAST],AXIS["Northing",NORTH],AUTHORITY["EPSG","25832"]]')
+warm = make("warm", (64, 96), [tiledb.Attr("TDB_VALUES", dtype=np.int16)], [("_gdal", (
+    f"<PAMDataset><SRS>{ZONE}</SRS><GeoTransform>500000.0, 30.0, 0.0, 5600000.0, 0.0, -30.0</GeoTransform>"
+    '<Metadata domain="IMAGE_STRUCTURE"><MDI key="X_SIZE">90</MDI><MDI key="Y_SIZE">50</MDI></Metadata>'
+    "<PAMRasterBand band='1'><NoDataValue>-9999</NoDataValue><UnitType>K</UnitType><Offset>273.15</Offset><Scale>0.01</Scale></PAMRasterBand></PAMDataset>"))], tile=32)
+degrees = (np.add.outer(np.arange(64) * 10, np.arange(96) * 3) - 500).astype(np.int16)
+degrees[50:], degrees[:, 90:] = 7777, 7777
+degrees[:4, :4] = -9999
+write(warm, degrees)
+# A group of CF in the form that TileDB-CF makes by itself: variables with the same dimensions are one array.
+collected = f"{folder}/collected"
+tiledb.group_create(collected)
+for name, dimensions, cells, notes in [
+    ("array0", ["lat", "lon"], {"tas": field[0], "pr": field[1]}, {"__tiledb_attr.tas.units": "K", "__tiledb_attr.pr.units": "mm"}),
+    ("array1", ["lat"], {"lat.data": np.linspace(72.5, -72.5, 30)}, {"__tiledb_attr.lat.data.units": "degrees_north"}),
+    ("array2", ["lon"], {"lon.data": np.arange(50) * 7.5 - 180}, {"__tiledb_attr.lon.data.units": "degrees_east"}),
+]:
+    axes = [tiledb.Dim(one, domain=(0, LENGTHS[one] - 1), tile=LENGTHS[one], dtype=np.uint64) for one in dimensions]
+    attributes = [tiledb.Attr(one, dtype=data.dtype) for one, data in cells.items()]
+    tiledb.Array.create(f"{collected}/{name}", tiledb.ArraySchema(domain=tiledb.Domain(*axes), attrs=attributes))
+    with tiledb.open(f"{collected}/{name}", "w") as array:
+        array[:] = cells if len(cells) > 1 else next(iter(cells.values()))
+        for key, value in notes.items():
+            array.meta[key] = value
+    with tiledb.Group(collected, "w") as opened:
+        opened.add(name, name, relative=True)
+# Points as GDAL writes them: the first dimension goes to the right.
+gdal_points = f"{folder}/gdal_points"
+axes = [tiledb.Dim(one, domain=(-1000.0, 1000.0), tile=100.0, dtype=np.float64) for one in ("_X", "_Y")]
+tiledb.Array.create(gdal_points, tiledb.ArraySchema(tiledb.Domain(*axes), attrs=[tiledb.Attr("FID", dtype=np.int64)], sparse=True, allows_duplicates=True))
+with tiledb.open(gdal_points, "w") as array:
+    array[np.array([0.0, 400.0, 400.0, 0.0]), np.array([0.0, 0.0, 100.0, 100.0])] = {"FID": np.arange(4)}
+
 # Labels of dimensions, which the array itself stores: latitudes with steps that grow, days, and texts.
 LATITUDES = np.round(-60 + np.arange(36.0) ** 1.3, 2)
 DAYS = np.arange("2019-12-30", "2020-02-28", dtype="M8[D]")
@@ -238,6 +275,8 @@ json.dump({
     "days": [str(day) for day in DAYS],
     "genes": [gene.decode() for gene in GENES],
     "names": NAMES,
+    "warm": at(f"{folder}/warm", "TDB_VALUES"),
+    "pr": at(f"{collected}/array0", "pr"),
     "classes": at(f"{folder}/classes", "TDB_VALUES"),
     "class_names": CLASSES,
     "palette": PALETTE,

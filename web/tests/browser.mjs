@@ -77,8 +77,8 @@ async function cell(page, ...keys) {
 }
 
 const valueAt = ({ shape, values }, ...index) => values[index.reduce((at, one, axis) => at * shape[axis] + one, 0)];
-/** Compares a float32 as the page writes it with the double that Python wrote. */
-const sameFloat = (shown, value) => assert.equal(Math.fround(Number(shown)), Math.fround(value));
+/** Compares a float32 as the page writes it, perhaps with a unit, with the double that Python wrote. */
+const sameFloat = (shown, value) => assert.equal(Math.fround(Number(shown.split(" ")[0])), Math.fround(value));
 
 /** Waits until all rows in sight are there. */
 async function settled(page) {
@@ -273,6 +273,80 @@ check("colours, names, missing cells, pixels and places of a raster are those th
   await close(page);
 });
 
+check("a raster has eastings, northings, values with their unit, a legend, and no padding", async () => {
+  let page = await open(`${urls.hostile}warm/`);
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(400);
+  assert.match(await page.innerText("[data-sampled]"), /^50 × 90 cells/);
+  const meant = (row, column) => `${Number((valueAt(expected.warm, row, column) * 0.01 + 273.15).toPrecision(12))} K`;
+  for (const [x, y] of [[200, 60], [400, 200], [700, 300]]) {
+    const { places: [[row, northing], [column, easting]], value } = await pointed(page, x, y);
+    assert.equal(value, meant(row, column));
+    assert.equal(Number(northing), 5600000 - (row + 0.5) * 30);
+    assert.equal(Number(easting), 500000 + (column + 0.5) * 30);
+  }
+  assert.match((await pointed(page, 85, 14)).value, /^-9999 \(no data\)$/);
+  const texts = await page.locator(".picture canvas").evaluate((canvas) => canvas.texts.map((one) => one.text));
+  assert.ok(texts.some((text) => text.includes("easting")) && texts.some((text) => text.includes("northing")), texts.join(" "));
+  assert.match(await page.innerText("#panel"), /ETRS89 \/ UTM zone 32N \(EPSG:25832\)/);
+  // The colour bar has the values of the raster: none of the padding, none of what is missing.
+  const all = Array.from({ length: 50 * 90 }, (_, at) => valueAt(expected.warm, Math.floor(at / 90), at % 90)).filter((value) => value !== -9999).map((value) => value * 0.01 + 273.15);
+  const ends = await page.$$eval(".histogram figcaption span", (spans) => [spans[0].textContent, spans[2].textContent]);
+  ends.forEach((text, at) => assert.ok(text.endsWith(" K") && Math.abs(parseFloat(text) - (at ? Math.max(...all) : Math.min(...all))) < 0.01, ends.join(" ")));
+  await accessible(page);
+  // Axes are swapped and flipped, and values stay with their cells.
+  const before = await pointed(page, 200, 60);
+  await page.check("label:has-text('flip columns') input");
+  await page.waitForURL(/flip=columns/);
+  await page.waitForTimeout(300);
+  const after = await pointed(page, 200, 60);
+  assert.equal(after.places[0][0], before.places[0][0]);
+  assert.ok(Math.abs(after.places[1][0] - (89 - before.places[1][0])) <= 1);
+  assert.equal(after.value, meant(after.places[0][0], after.places[1][0]));
+  await page.check("label:has-text('flip rows') input");
+  await page.click("button:has-text('swap axes')");
+  await page.waitForURL(/rows=/);
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(400);
+  const swapped = await pointed(page, 300, 200);
+  const [column, row] = swapped.places.map(([place]) => place);
+  assert.equal(swapped.value, meant(row, column));
+  await close(page);
+  page = await open(`${urls.hostile}classes/`);
+  await page.waitForSelector("[aria-label=Classes] li");
+  const legend = await page.$$eval("[aria-label=Classes] li", (items) => items.map((item) => [item.textContent, item.querySelector("i").style.background]));
+  assert.deepEqual(legend, expected.class_names.map((name, at) => [name, `rgb(${expected.palette[at].join(", ")})`]));
+  await close(page);
+});
+
+check("a group of CF whose variables are collected has names, coordinates and a map", async () => {
+  const page = await open(`${urls.hostile}collected/?field=pr`);
+  assert.equal(await page.locator("[role=tab][aria-selected=true]").innerText(), "Map");
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(400);
+  const { places: [[row, latitude], [column, longitude]], value } = await pointed(page, 400, 150);
+  assert.equal(Number(latitude), 72.5 - 5 * row);
+  assert.equal(Number(longitude), 7.5 * column - 180);
+  assert.match(value, / mm$/);
+  sameFloat(value, valueAt(expected.pr, row, column));
+  await checkRows(page, Array.from({ length: 30 }, (_, at) => 72.5 - 5 * at));
+  await close(page);
+});
+
+check("points of GDAL have X to the right, at equal scales", async () => {
+  const page = await open(`${urls.hostile}gdal_points/`);
+  await page.waitForFunction(() => document.querySelector(".status")?.textContent.includes("4 cells"));
+  await page.waitForTimeout(300);
+  const texts = await page.locator(".picture canvas").evaluate((canvas) => canvas.texts);
+  assert.ok(texts.some((one) => one.text === "_X") && texts.some((one) => one.text === "_Y"));
+  const places = (fits) => texts.filter(fits).map((one) => ({ ...one, number: Number(one.text.replace("\u2212", "-")) })).filter((one) => Number.isFinite(one.number));
+  const most = Math.max(...texts.map((one) => one.y));
+  const across = places((one) => one.y > most - 30 && one.y < most - 5 && one.x > 75), up = places((one) => one.x < 75);
+  const scale = (marks, side) => (marks.at(-1)[side] - marks[0][side]) / (marks.at(-1).number - marks[0].number);
+  assert.ok(across.length > 1 && up.length > 1 && Math.abs(scale(across, "x") / -scale(up, "y") - 1) < 0.03, JSON.stringify([across, up]));
+  await close(page);
+});
+
 check("channels of a pyramid have the colours and ranges that its metadata say", async () => {
   const page = await open(`${urls.hostile}stains/`);
   await page.waitForSelector("[data-sampled=no]");
@@ -300,6 +374,7 @@ check("a group of CF opens with a map of its field", async () => {
   await page.waitForFunction(() => document.querySelector(".slider:not(.time) output")?.textContent.includes("(2020-02-01)"));
   await page.waitForTimeout(500);
   const { places: [[row, latitude], [column]], value } = await pointed(page, 400, 150);
+  assert.match(value, / K$/);
   sameFloat(value, valueAt(expected.tas, 1, row, column));
   assert.equal(Number(latitude), 72.5 - 5 * row);
   await page.click("[role=tab]:has-text('Members')");
@@ -323,7 +398,7 @@ check("a field of a group of CF has a slider of dates, and coordinates at its ax
   assert.equal(Number(longitude), 7.5 * column - 180);
   assert.equal((await pointed(page, 85, 14)).value, "-999 (no data)");
   // The least value is none of the missing ones.
-  assert.ok(Number(await page.locator(".histogram figcaption span").first().innerText()) >= 0);
+  assert.ok(parseFloat(await page.locator(".histogram figcaption span").first().innerText()) >= 0);
   await close(page);
 });
 
@@ -361,7 +436,7 @@ check("the north is up, whichever way rows go, and values stay with their cells"
       sameFloat(value, valueAt(expected.tas, 2, row, column));
       assert.equal(Number(latitude), latitudes[row]);
       assert.equal(Number(longitude), 7.5 * column - 180);
-      colours.push([Number(value), pixel]);
+      colours.push([parseFloat(value), pixel]);
     }
     // Greater numbers are brighter: the pixel is that of the cell.
     colours.sort((a, b) => a[0] - b[0]);

@@ -52,8 +52,8 @@ pub use tilefs_base::error::{Error, Result};
 pub use tilefs_format as format;
 #[doc(inline)]
 pub use tilefs_reader::{
-    CoordinateRange, DenseReader, LongKey, Metadata, MetadataItem, Number, RowBatch, RowBatches, RowCount, RowReader,
-    Values,
+    CoordinateRange, DenseReader, LongKey, Metadata, MetadataItem, Number, RowBatch, RowBatches, RowCondition,
+    RowCount, RowReader, ValueRange, Values,
 };
 
 #[cfg(doctest)]

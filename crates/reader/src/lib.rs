@@ -43,7 +43,7 @@ mod typed;
 pub mod vectors;
 
 #[doc(inline)]
-pub use array::sparse::{CoordinateRange, RowCount};
+pub use array::sparse::{CoordinateRange, RowCondition, RowCount, ValueRange};
 #[doc(inline)]
 pub use array::{LongKey, Metadata, MetadataItem, OpenedArray, TimeWindow};
 #[doc(inline)]

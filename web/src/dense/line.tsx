@@ -6,8 +6,8 @@ import { remember } from "../place";
 import { Busy, Trouble, rounded, useDark } from "../parts";
 import type { Attribute, Scalar, Schema } from "../schema";
 import type { Names } from "../server";
-import { grouped, shown as safe, valueText } from "../values";
-import { drawn } from "./numbers";
+import { grouped, shown as safe } from "../values";
+import { drawn, meantText } from "./numbers";
 import { ticks, title } from "./ticks";
 import { BUDGETS, placeText, readCells, refinements, valueAt, type Axis, type Cells, type Pick, type Positions } from "./read";
 
@@ -140,7 +140,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
     const label = labels && value !== null ? labels[Number(value)] : null;
     readout = (
       <><span class="quiet">{safe(`${axis.name} = ${placeText(axis, start + at * step)}`)}</span>{" "}
-        <output class="value">{safe(String(label ?? valueText(value, attribute.datatype, attribute.unit)))}</output></>
+        <output class="value">{safe(String(label ?? meantText(value, attribute)))}</output></>
     );
   }
   return (

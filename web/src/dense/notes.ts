@@ -1,8 +1,8 @@
 // What is known of the cells and axes of a dense array beside its values: markers of missing cells, colours and names of
 // classes, the size of a pixel, and coordinates. All of it is optional and small.
 import { rgb } from "../colour";
-import { jsonIfThere, list, textIfThere, type Names } from "../server";
-import type { Attribute, DimensionLabel, Metadatum, Schema } from "../schema";
+import { jsonIfThere, list, type Names } from "../server";
+import type { Attribute, DimensionLabel, Group, Metadatum, Schema } from "../schema";
 import { extensionOf, milliseconds, valueText } from "../values";
 import { NORTHINGS, readCells, readFiles, valueAt, type Axis, type Cells, type Coordinates } from "./read";
 
@@ -15,22 +15,29 @@ export interface CellNotes {
   classes: string[] | null;
   /** How many times as high as wide a cell of the raster is. */
   aspect: number;
+  /** A value means `offset` plus `scale` times what is stored, in this unit; an empty one is not known. */
+  scale: number;
+  offset: number;
+  unit: string;
+  /** The coordinate system of the raster; null if it has none. */
+  system: string | null;
+  /** How many positions along a dimension belong to the raster, where others are padding. */
+  lengths: Map<number, number>;
   /** The coordinates along each dimension, where they are not those of the dimension itself. */
   coordinates: (Coordinates | null)[];
 }
 
-/** The most bytes of a description of a raster, and coordinates of an axis, that are read. */
-const MOST_BYTES = 1 << 18, MOST_COORDINATES = 100_000;
+/** The most coordinates of an axis that are read, and members of a group among which they are looked for. */
+const MOST_COORDINATES = 100_000, MOST_MEMBERS = 40;
 
 /** Reads the notes. Those that cannot be read are left out: the cells can be shown without them. */
 export async function readNotes(names: Names, schema: Schema, attribute: Attribute, axes: Axis[], signal: AbortSignal): Promise<CellNotes> {
-  const notes: CellNotes = { missing: [], palette: null, classes: null, aspect: 1, coordinates: axes.map(() => null) };
+  const notes: CellNotes = { missing: [], palette: null, classes: null, aspect: 1, scale: 1, offset: 0, unit: "", system: null, lengths: new Map(), coordinates: axes.map(() => null) };
   const ofLabels = axes.map<Coordinates | null>(() => null);
   const optional = (work: Promise<void>) => work.catch(() => undefined);
-  const tiff = attribute.files.find((file) => file.startsWith("tiff/"));
   await Promise.all([
-    optional(fromMetadata(notes, names, attribute, signal)),
-    tiff && axes.length <= 3 ? optional(fromRaster(notes, [...names, "tiff"], tiff.slice(5), axes, signal)) : null,
+    // What is known of a raster is more than what its metadata say.
+    optional(fromMetadata(notes, names, attribute, signal)).then(() => (axes.length > 1 ? optional(fromRaster(notes, names, attribute, axes, signal)) : undefined)),
     optional(fromMembers(notes, names, axes, signal)),
     optional(fromLabels(ofLabels, names, schema.dimension_labels ?? [], axes, signal)),
   ]);
@@ -39,57 +46,125 @@ export async function readNotes(names: Names, schema: Schema, attribute: Attribu
   return notes;
 }
 
-/** Adds the markers of missing cells by the conventions of netCDF. */
+/** Adds the markers of missing cells, units and factors by the conventions of netCDF. */
 async function fromMetadata(notes: CellNotes, names: Names, attribute: Attribute, signal: AbortSignal): Promise<void> {
   const metadata = (await jsonIfThere<Record<string, Metadatum>>(names, "meta.json", signal)) ?? {};
   for (const key of ["_FillValue", "missing_value"]) {
     const found = metadata[`__tiledb_attr.${attribute.name}.${key}`] ?? metadata[key];
     for (const value of found?.values ?? []) if (value !== null && Number.isFinite(Number(value))) notes.missing.push(Number(value));
   }
+  const own = (key: string) => metadata[`__tiledb_attr.${attribute.name}.${key}`] ?? metadata[key];
+  const number = (key: string) => Number(own(key)?.values?.[0] ?? own(key)?.text ?? NaN);
+  if (Number.isFinite(number("scale_factor"))) notes.scale = number("scale_factor");
+  if (Number.isFinite(number("add_offset"))) notes.offset = number("add_offset");
+  notes.unit = own("units")?.text ?? "";
 }
 
-/** Adds what GDAL knows of a raster, from the file beside its picture. */
-async function fromRaster(notes: CellNotes, folder: Names, file: string, axes: Axis[], signal: AbortSignal): Promise<void> {
-  const xml = await textIfThere(folder, `${file}.aux.xml`, MOST_BYTES, signal);
-  if (xml === null) return;
-  const tree = new DOMParser().parseFromString(xml, "application/xml");
-  const band = tree.querySelector("PAMRasterBand");
-  const marker = band?.querySelector("NoDataValue")?.textContent;
-  if (marker && Number.isFinite(Number(marker))) notes.missing.push(Number(marker));
-  const entries = [...(band?.querySelectorAll("ColorTable > Entry") ?? [])];
-  const part = (entry: Element, name: string) => Number(entry.getAttribute(name) ?? 255);
-  if (entries.length) notes.palette = Uint32Array.from(entries, (entry) => rgb(part(entry, "c1"), part(entry, "c2"), part(entry, "c3"), part(entry, "c4")));
-  const classes = [...(band?.querySelectorAll("CategoryNames > Category") ?? [])].map((category) => category.textContent ?? "");
-  if (classes.length) notes.classes = classes;
-  const place = (tree.querySelector("GeoTransform")?.textContent ?? "").split(",").map(Number);
-  const [left, width, turn, top, tilt, height] = place;
-  if (place.length !== 6 || !place.every(Number.isFinite) || turn !== 0 || tilt !== 0 || !width || !height) return;
+/** What raster.json says of a band. */
+interface Band {
+  no_data?: string;
+  unit?: string;
+  scale?: number;
+  offset?: number;
+  palette?: number[][];
+  categories?: string[];
+}
+
+/** What raster.json says: the facts of the tags of TIFF files. */
+interface Raster {
+  row_dimension?: number;
+  column_dimension?: number;
+  transform?: number[];
+  system?: string;
+  has_labels?: boolean;
+  attributes: { name: string; rows?: number; columns?: number; no_data?: string; bands: Band[] }[];
+}
+
+/** Adds what is known of an attribute as a raster. */
+async function fromRaster(notes: CellNotes, names: Names, attribute: Attribute, axes: Axis[], signal: AbortSignal): Promise<void> {
+  const raster = await jsonIfThere<Raster>(names, "raster.json", signal);
+  const own = raster?.attributes.find((one) => one.name === attribute.name) ?? raster?.attributes.find((one) => one.bands.length > 0 && raster.attributes.length === 1);
+  if (!raster || !own) return;
+  /** What all bands say. */
+  const shared = <K extends keyof Band>(key: K): Band[K] | undefined => {
+    const first = own.bands[0]?.[key];
+    return own.bands.every((band) => JSON.stringify(band[key]) === JSON.stringify(first)) ? first : undefined;
+  };
+  const marker = own.no_data ?? shared("no_data");
+  if (marker !== undefined && Number.isFinite(Number(marker))) notes.missing.push(Number(marker));
+  const palette = shared("palette");
+  if (palette) notes.palette = Uint32Array.from(palette, ([red, green, blue, alpha]) => rgb(red, green, blue, alpha ?? 255));
+  notes.classes = shared("categories") ?? null;
+  notes.scale = Number(shared("scale") ?? notes.scale);
+  notes.offset = Number(shared("offset") ?? notes.offset);
+  notes.unit = shared("unit") ?? notes.unit;
+  const [rows, columns] = [raster.row_dimension, raster.column_dimension];
+  const plain = axes.map((axis) => axis.dimension).filter((dimension) => !/^bands?$/i.test(axes[dimension].name)).slice(-2);
+  const [rowsHere, columnsHere] = [rows ?? plain[0], columns ?? plain[1]];
+  if (own.rows) notes.lengths.set(rowsHere, own.rows);
+  if (own.columns) notes.lengths.set(columnsHere, own.columns);
+  const place = raster.transform ?? [];
+  const [left, width, turn, top, tilt, height] = place.map(Number);
+  if (rows === undefined || columns === undefined || place.length !== 6 || !place.every((one) => Number.isFinite(Number(one))) || turn !== 0 || tilt !== 0 || !width || !height) return;
   notes.aspect = Math.min(4, Math.max(0.25, Math.abs(height / width)));
-  const [rows, columns] = axes.map((axis) => axis.dimension).filter((dimension) => !/^bands?$/i.test(axes[dimension].name)).slice(-2);
+  notes.system = systemName(raster.system);
+  if (raster.has_labels) return;
+  const isGeographic = /^\s*GEO(G|D)/i.test(raster.system ?? "");
+  const isProjected = /^\s*(PROJ|COMPD)/i.test(raster.system ?? "");
   const along = (first: number, step: number, isNorthing: boolean): Coordinates => {
     const number = (position: number) => first + (position + 0.5) * step;
-    return { name: "", number, text: (position) => coordinateText(number(position), Math.abs(step)), isDate: false, isNorthing };
+    const name = isGeographic ? (isNorthing ? "latitude" : "longitude") : isProjected ? (isNorthing ? "northing" : "easting") : "";
+    return { name, number, text: (position) => coordinateText(number(position), Math.abs(step)), isDate: false, isNorthing };
   };
   notes.coordinates[columns] = along(left, width, false);
   notes.coordinates[rows] = along(top, height, true);
 }
 
+/** Returns what a coordinate system in well-known text is called; null if there is none. */
+function systemName(system: string | undefined): string | null {
+  if (!system) return null;
+  const name = /^[^"]*"([^"]*)"/.exec(system)?.[1] ?? system.slice(0, 40);
+  const code = /(?:AUTHORITY|ID)\["(EPSG)",\s*"?(\d+)"?\]\s*\]\s*$/i.exec(system) ?? /^(EPSG):(\d+)$/i.exec(system);
+  return code && !name.startsWith("EPSG") ? `${name} (EPSG:${code[2]})` : name;
+}
+
 /** Adds coordinates from arrays beside this one that have the names of its dimensions, as in groups of netCDF and CF. */
 async function fromMembers(notes: CellNotes, names: Names, axes: Axis[], signal: AbortSignal): Promise<void> {
   const own = names.at(-1);
+  if (own === undefined) return;
+  const parent = names.slice(0, -1);
+  let collected: Promise<{ name: string; schema: Schema }[]> | null = null;
   await Promise.all(axes.map(async (axis) => {
-    if (own === undefined || own === axis.name || !/^\w[\w .-]*$/.test(axis.name) || axis.length > MOST_COORDINATES) return;
-    const folder = [...names.slice(0, -1), axis.name];
+    if (own === axis.name || !/^\w[\w .-]*$/.test(axis.name) || axis.length > MOST_COORDINATES) return;
     // Not from the list of members: a group may have very many.
-    const [schema, metadata] = await Promise.all([
-      jsonIfThere<Schema>(folder, "schema.json", signal), jsonIfThere<Record<string, Metadatum>>(folder, "meta.json", signal),
+    const named = await jsonIfThere<Schema>([...parent, axis.name], "schema.json", signal);
+    // TileDB-CF collects variables with the same dimensions in arrays with numbers.
+    const others = named || !NUMBERED.test(own) ? [] : await (collected ??= numberedArrays(parent, signal));
+    const found = named ? { name: axis.name, schema: named } : others.find(({ schema }) => schema.dimensions.length === 1 && schema.dimensions[0].name === axis.name && coordinateOf(schema, axis.name));
+    const attribute = found && (coordinateOf(found.schema, axis.name) ?? (named ? found.schema.attributes[0] : undefined));
+    if (!found || !attribute || found.schema.array_type !== "dense" || found.schema.shape?.length !== 1 || found.schema.shape[0] !== axis.length || !extensionOf(attribute.files[0] ?? "")) return;
+    const folder = [...parent, found.name];
+    const [metadata, cells] = await Promise.all([
+      jsonIfThere<Record<string, Metadatum>>(folder, "meta.json", signal), readCells(folder, attribute, [{ start: 0, count: axis.length, step: 1 }], signal),
     ]);
-    const attribute = schema?.attributes[0];
-    if (!schema || !attribute || schema.array_type !== "dense" || schema.shape?.length !== 1 || schema.shape[0] !== axis.length || !extensionOf(attribute.files[0] ?? "")) return;
-    const cells = await readCells(folder, attribute, [{ start: 0, count: axis.length, step: 1 }], signal);
     const note = (key: string) => metadata?.[`__tiledb_attr.${attribute.name}.${key}`]?.text ?? metadata?.[key]?.text;
     notes.coordinates[axis.dimension] = coordinatesOf(axis.name, axis, attribute, cells, note);
   }));
+}
+
+/** Names that TileDB-CF gives arrays of a group whose variables it collects. */
+export const NUMBERED = /^array\d+$/;
+
+/** Returns the attribute with the coordinates of a dimension, by the names that TileDB-CF gives it. */
+function coordinateOf(schema: Schema, dimension: string): Attribute | undefined {
+  return schema.attributes.find((one) => [dimension, `${dimension}.data`, `${dimension}.index`, `${dimension}_`].includes(one.name));
+}
+
+async function numberedArrays(group: Names, signal: AbortSignal): Promise<{ name: string; schema: Schema }[]> {
+  const found = await jsonIfThere<Group>(group, ".group/group.json", signal);
+  const members = (found?.members ?? []).filter((member) => member.type === "array" && NUMBERED.test(member.name)).slice(0, MOST_MEMBERS);
+  const schemas = await Promise.all(members.map(({ name }) => jsonIfThere<Schema>([...group, name], "schema.json", signal).catch(() => null)));
+  return members.flatMap(({ name }, at) => (schemas[at] ? [{ name, schema: schemas[at]! }] : []));
 }
 
 /** Adds the labels of dimensions that the array stores; of several, the first of numbers or dates, otherwise of text. */
@@ -189,7 +264,9 @@ function momentText(milliseconds: number): string | null {
   return Number.isNaN(date.getTime()) ? null : date.toISOString().replace(/T00:00:00\.000Z$|\.000Z$|Z$/, "").replace("T", " ");
 }
 
-/** Returns axes whose positions have these coordinates as well. */
+/** Returns axes whose positions have these coordinates as well, without those that are padding. */
 export function withCoordinates(axes: Axis[], notes: CellNotes): Axis[] {
-  return axes.map((axis) => ({ ...axis, coordinates: notes.coordinates[axis.dimension] ?? undefined }));
+  return axes.map((axis) => ({
+    ...axis, coordinates: notes.coordinates[axis.dimension] ?? undefined, length: Math.min(axis.length, notes.lengths.get(axis.dimension) ?? Infinity),
+  }));
 }

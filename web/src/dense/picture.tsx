@@ -3,7 +3,8 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { categoryPixels, statistics, type Scale, type Statistics } from "../colour";
 import type { Scalar } from "../schema";
 import { remember } from "../place";
-import { grouped, shown as safe, valueText } from "../values";
+import { grouped, shown as safe } from "../values";
+import { meantText } from "./numbers";
 import { BUDGETS, goesNorth, placeText, type Axis } from "./read";
 import { ticks, title } from "./ticks";
 import { cellAt, coloured, layersOf, type Layer, type Plane, type Source, type Window } from "./layer";
@@ -39,11 +40,13 @@ interface Props {
   /** How many times as high as wide a cell is. */
   aspect: number;
   window: Window | null;
+  /** Whether rows, and columns, are drawn the other way. */
+  flip: [boolean, boolean];
   onStatistics: (statistics: Statistics | null, isSample: boolean) => void;
   onWindow: (window: Window) => void;
 }
 
-export function Picture({ sources, plane, axes, scale, labels, palette, aspect, window: asked, onStatistics, onWindow }: Props) {
+export function Picture({ sources, plane, axes, scale, labels, palette, aspect, window: asked, flip, onStatistics, onWindow }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<[number, number]>([0, 0]);
@@ -58,7 +61,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
   const [rows, columns] = [rowAxis.length, columnAxis.length];
   const inner: [number, number] = [size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM];
   // North is up: rows that go there are drawn from the bottom. A view is in lines, from the top; all else is in positions.
-  const lines = linesOf(rowAxis);
+  const lines = turnsOf(rowAxis, columnAxis, flip);
   const key = JSON.stringify([sources.map((one) => one.names), sources[0].attribute.name, plane]);
 
   useLayoutEffect(() => {
@@ -145,9 +148,9 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
   useEffect(() => {
     const element = canvas.current;
     if (element && view && inner[0] > 0) {
-      draw(element, size, view, layers, colours, rowAxis, columnAxis, cursor);
+      draw(element, size, view, layers, colours, rowAxis, columnAxis, lines, cursor);
     }
-  }, [size, view, layers, colours, cursor, isDark]);
+  }, [size, view, layers, colours, cursor, isDark, flip[0], flip[1]]);
 
   const change = (make: (view: View) => View) => {
     isMoved.current = true;
@@ -167,7 +170,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     change((view) => ({ ...view, left: view.left + x / view.width, top: view.top + y / view.height }));
   const whole = () => change(() => fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns, aspect));
   const pointers = usePointers(canvas, pan, zoom, (x, y) => {
-    if (view) setCursor([lines.at(Math.floor(view.top + y / view.height)), Math.floor(view.left + x / view.width)]);
+    if (view) setCursor([lines.at(Math.floor(view.top + y / view.height)), lines.column(Math.floor(view.left + x / view.width))]);
   });
 
   // Not through Preact, whose handlers for the wheel cannot keep the page from scrolling.
@@ -185,13 +188,13 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
 
   const keys = (event: KeyboardEvent) => {
     const step: Record<string, [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-    const way = lines.isTurned ? -1 : 1;
+    const [way, side] = lines.ways;
     const move = step[event.key];
     if (move && event.shiftKey) pan(move[1] * inner[0] * 0.2, move[0] * inner[1] * 0.2);
     else if (move && view && seen) {
       const stride = [top?.rowStep ?? 1, top?.columnStep ?? 1];
       const [row, column] = cursor ?? [Math.floor((seen.top + seen.bottom) / 2), Math.floor((seen.left + seen.right) / 2)];
-      setCursor([clamp(row + way * move[0] * stride[0], 0, rows - 1), clamp(column + move[1] * stride[1], 0, columns - 1)]);
+      setCursor([clamp(row + way * move[0] * stride[0], 0, rows - 1), clamp(column + side * move[1] * stride[1], 0, columns - 1)]);
     } else if (event.key === "+" || event.key === "=") zoom(2);
     else if (event.key === "-") zoom(0.5);
     else if (event.key === "0" || event.key === "Home") whole();
@@ -205,7 +208,7 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
   const readout = shown
     ? `${rowAxis.name} = ${placeText(rowAxis, shown.row)}, ${columnAxis.name} = ${placeText(columnAxis, shown.column)}`
     : "";
-  const value = shown && shown.values.map((one) => labelled(one, labels) ?? valueText(one, attribute.datatype, attribute.unit)).join(", ") +
+  const value = shown && shown.values.map((one) => labelled(one, labels) ?? meantText(one, attribute)).join(", ") +
     (shown.values.length === 1 && attribute.missing?.includes(Number(shown.values[0])) ? " (no data)" : "");
   const isCoarse = !!top && !!seen && top.source.scale === 1 &&
     Math.max(top.rowStep * view!.height, top.columnStep * view!.width) > 2.1 && Math.max(top.rowStep, top.columnStep) > 1;
@@ -271,20 +274,25 @@ function keeps(old: Layer, layer: Layer): boolean {
   return old.top < layer.top || old.left < layer.left || bottom > newBottom || right > newRight;
 }
 
-/** How positions along the axis of rows are lines of the picture, from the top; the same function leads back. */
-interface Lines {
-  isTurned: boolean;
+/** How rows are lines of the picture, from the top, and columns its columns, from the left; the same functions lead back. */
+interface Turns {
+  /** The way that positions go along with lines and columns: 1 or -1. */
+  ways: [number, number];
   at: (position: number) => number;
+  column: (position: number) => number;
   window: (window: Window) => Window;
 }
 
-function linesOf(axis: Axis): Lines {
-  const isTurned = goesNorth(axis);
-  if (!isTurned) return { isTurned, at: (position) => position, window: (window) => window };
+function turnsOf(rows: Axis, columns: Axis, flip: [boolean, boolean]): Turns {
+  const [isTurned, isMirrored] = [goesNorth(rows) !== flip[0], flip[1]];
   return {
-    isTurned,
-    at: (position) => axis.length - 1 - position,
-    window: (window) => ({ ...window, top: axis.length - window.bottom, bottom: axis.length - window.top }),
+    ways: [isTurned ? -1 : 1, isMirrored ? -1 : 1],
+    at: (position) => (isTurned ? rows.length - 1 - position : position),
+    column: (position) => (isMirrored ? columns.length - 1 - position : position),
+    window: ({ top, bottom, left, right }) => ({
+      ...(isTurned ? { top: rows.length - bottom, bottom: rows.length - top } : { top, bottom }),
+      ...(isMirrored ? { left: columns.length - right, right: columns.length - left } : { left, right }),
+    }),
   };
 }
 
@@ -385,6 +393,7 @@ function draw(
   colours: Uint32Array[],
   rowAxis: Axis,
   columnAxis: Axis,
+  lines: Turns,
   cursor: [number, number] | null,
 ): void {
   const density = Math.min(devicePixelRatio || 1, 2);
@@ -396,7 +405,6 @@ function draw(
   if (width <= 0 || height <= 0) return;
   const image = context.createImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
-  const lines = linesOf(rowAxis);
   layers.forEach((layer, number) => paint(pixels, width, height, density, view, lines, layer, colours[number]));
   context.putImageData(image, Math.round(LEFT * density), Math.round(TOP * density));
   context.scale(density, density);
@@ -406,16 +414,16 @@ function draw(
   if (cursor) {
     context.strokeStyle = style.color;
     context.lineWidth = 1.5;
-    const x = LEFT + (cursor[1] - view.left) * view.width, y = TOP + (lines.at(cursor[0]) - view.top) * view.height;
+    const x = LEFT + (lines.column(cursor[1]) - view.left) * view.width, y = TOP + (lines.at(cursor[0]) - view.top) * view.height;
     if (view.width >= 6 && view.height >= 6) context.strokeRect(x, y, view.width, view.height);
   }
 }
 
-function paint(pixels: Uint32Array, width: number, height: number, density: number, view: View, lines: Lines, layer: Layer, colours?: Uint32Array): void {
+function paint(pixels: Uint32Array, width: number, height: number, density: number, view: View, lines: Turns, layer: Layer, colours?: Uint32Array): void {
   if (!colours) return;
   const columns = new Int32Array(width);
   for (let x = 0; x < width; x++) {
-    columns[x] = Math.floor((view.left + (x + 0.5) / density / view.width - layer.left) / layer.columnStep);
+    columns[x] = Math.floor((lines.column(Math.floor(view.left + (x + 0.5) / density / view.width)) - layer.left) / layer.columnStep);
   }
   for (let y = 0; y < height; y++) {
     const line = Math.floor(view.top + (y + 0.5) / density / view.height);
@@ -430,7 +438,7 @@ function paint(pixels: Uint32Array, width: number, height: number, density: numb
 }
 
 /** Draws the lines and coordinates of both axes. */
-function axis(context: CanvasRenderingContext2D, colour: string, view: View, lines: Lines, inner: [number, number], rowAxis: Axis, columnAxis: Axis): void {
+function axis(context: CanvasRenderingContext2D, colour: string, view: View, lines: Turns, inner: [number, number], rowAxis: Axis, columnAxis: Axis): void {
   context.fillStyle = context.strokeStyle = colour;
   context.font = "12px system-ui, sans-serif";
   context.lineWidth = 1;
@@ -443,7 +451,9 @@ function axis(context: CanvasRenderingContext2D, colour: string, view: View, lin
   context.textAlign = "center";
   context.textBaseline = "top";
   let taken = -Infinity;
-  for (const [position, text] of ticks(columnAxis, view.left + left / view.width, view.left + right / view.width, (right - left) / 90)) {
+  const across = lines.window({ top: 0, bottom: 0, left: view.left + left / view.width, right: view.left + right / view.width });
+  const marks = ticks(columnAxis, across.left, across.right, (right - left) / 90).map(([position, text]) => [lines.column(position), text] as const).sort((a, b) => a[0] - b[0]);
+  for (const [position, text] of marks) {
     const x = LEFT + (position + 0.5 - view.left) * view.width;
     const half = context.measureText(text).width / 2;
     if (x - half < taken + 10 || x > LEFT + inner[0]) continue;
@@ -463,7 +473,7 @@ function axis(context: CanvasRenderingContext2D, colour: string, view: View, lin
   context.textAlign = "center";
   context.textBaseline = "bottom";
   context.globalAlpha = 0.75;
-  const [start, end] = [view.left + left / view.width, view.left + right / view.width];
+  const [start, end] = [across.left, across.right];
   context.fillText(title(columnAxis, start, end), LEFT + (left + right) / 2, TOP + bottom + BOTTOM, inner[0]);
   context.translate(LEFT + left - 66, TOP + (up + bottom) / 2);
   context.rotate(-Math.PI / 2);

@@ -1,15 +1,15 @@
 // A dense array: which attribute and axes to show, how, and what is known of the cells that are drawn.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { complain, numbersIn, oneOf, setting } from "../address";
-import { MAPS, type Scale, type Statistics } from "../colour";
+import { MAPS, category, type Scale, type Statistics } from "../colour";
 import { go, remember } from "../place";
 import { Busy, Choice, Histogram, Trouble, rounded, useWork } from "../parts";
 import { labelsOf, type Attribute, type Schema } from "../schema";
 import type { Names } from "../server";
-import { extensionOf, grouped, shown, valueText } from "../values";
+import { extensionOf, grouped, shown } from "../values";
 import { Grid } from "./grid";
 import { LinePlot } from "./line";
-import { componentsOf } from "./numbers";
+import { componentsOf, meantText } from "./numbers";
 import { Picture } from "./picture";
 import { MOST_CHANNELS, type Channel, type Plane, type Source, type Window } from "./layer";
 import { readNotes, withCoordinates } from "./notes";
@@ -70,7 +70,12 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
   const stored = schema.attributes[field];
   const { result: notes } = useWork((signal) => readNotes(names, schema, stored, plainAxes, signal), [names, stored.name]);
   const axes = useMemo(() => (notes ? withCoordinates(plainAxes, notes) : plainAxes), [plainAxes, notes]);
-  const attribute = useMemo(() => (notes ? { ...stored, missing: notes.missing } : stored), [stored, notes]);
+  const attribute = useMemo(() => {
+    if (!notes) return stored;
+    // Classes are what they are, whatever factor is noted.
+    const isMeasured = !notes.palette && !notes.classes && !stored.enumeration && stored.values_per_cell !== "variable" && !stored.unit;
+    return { ...stored, missing: notes.missing, ...(isMeasured ? { scale: notes.scale, offset: notes.offset, valueUnit: notes.unit } : {}) };
+  }, [stored, notes]);
   const isNumber = attribute.values_per_cell !== "variable" && extensionOf(attribute.files[0] ?? "") !== null;
   const labels = labelsOf(schema, attribute) ?? notes?.classes ?? null;
   const components = componentsOf(attribute);
@@ -90,6 +95,10 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
   const canBeColours = bandsHere !== null && rows !== bandsHere && columns !== bandsHere && isNumber && !labels &&
     (channels ? channels.length === axes[bandsHere].length && channels.length <= MOST_CHANNELS
       : axes[bandsHere].length >= 3 && axes[bandsHere].length <= 4 && !/INT32|INT64/.test(attribute.datatype));
+  const [flip, setFlip] = useState<[boolean, boolean]>(() => {
+    const asked = setting(state, "flip", (text) => text.split(",").every((one) => one === "rows" || one === "columns"), "write rows, columns, or rows,columns")?.split(",") ?? [];
+    return [asked.includes("rows"), asked.includes("columns")];
+  });
   const [asColours, setAsColours] = useState(() => oneOf(state, "colours", ["no"]) !== "no");
   const bands = canBeColours && asColours ? bandsHere : null;
   const lengths = axes.filter((axis) => axis.length > 1).length;
@@ -137,8 +146,9 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
       limits: limits === "percentiles" ? null : limits,
       part: component ? components[component] : null,
       colours: canBeColours && !asColours ? "no" : null,
+      flip: [flip[0] && "rows", flip[1] && "columns"].filter(Boolean).join(",") || null,
     });
-  }, [field, rows, columns, fixed, as, map, isLog, limits, component, asColours]);
+  }, [flip, field, rows, columns, fixed, as, map, isLog, limits, component, asColours]);
   useEffect(() => {
     const pick: Pick = axes.map((axis) => (axis.length === 1 ? 0 : Math.min(fixed[axis.dimension], axis.length - 1)));
     if (bands !== null) pick[bands] = { start: 0, count: axes[bands].length, step: 1 };
@@ -176,6 +186,14 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
             setWindow(null);
           }} />
         </>}
+        {lengths > 1 && as === "picture" && <>
+          <button onClick={() => {
+            setRows(columns);
+            setColumns(rows);
+            setWindow(null);
+          }}>swap axes</button>
+          {(["rows", "columns"] as const).map((name, at) => <label class="tick" key={name}><input type="checkbox" checked={flip[at]} onChange={() => setFlip(at ? [flip[0], !flip[1]] : [!flip[0], flip[1]])} /> flip {name}</label>)}
+        </>}
         {lengths > 1 && as === "line" && <Choice label="Along" value={String(columns)} options={axes.map((axis) => [String(axis.dimension), axis.name])} onChange={(value) => setColumns(Number(value))} />}
         {components.length > 0 && as !== "grid" && <Choice label="Part" value={String(component)} options={components.map((name, number) => [String(number), name])} onChange={(value) => setComponent(Number(value))} />}
         {canBeColours && as === "picture" && <Choice label="Bands" value={asColours ? "yes" : "no"} options={[["yes", "as colours"], ["no", "one at a time"]]} onChange={(value) => setAsColours(value === "yes")} />}
@@ -194,7 +212,7 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
       {as === "value" && <Single names={names} attribute={attribute} axes={axes} />}
       {as === "picture" && !notes && <p class="status"><Busy /></p>}
       {as === "picture" && notes && (
-        <Picture key={key} sources={sources} plane={plane} axes={axes} scale={scale} labels={labels} palette={usesPalette ? notes.palette : null} aspect={aspect} window={window} onStatistics={onStatistics} onWindow={setWindow} />
+        <Picture key={key} sources={sources} plane={plane} axes={axes} scale={scale} labels={labels} palette={usesPalette ? notes.palette : null} aspect={aspect} window={window} flip={flip} onStatistics={onStatistics} onWindow={setWindow} />
       )}
       {as === "line" && notes && (
         <LinePlot key={`${key} ${along}`} names={names} schema={schema} attribute={attribute} axis={axes[along]} fixed={fixed.map((one, dimension) => Math.min(one, axes[dimension].length - 1))}
@@ -211,9 +229,10 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
       {channels && bands !== null && as === "picture" && (
         <ul class="legend" aria-label="Channels">{channels.map(({ name, colour }, at) => <li key={at}><i style={{ background: `rgb(${colour.join(",")})` }} />{name}</li>)}</ul>
       )}
-      {labels && as === "picture" && <p class="quiet small">{grouped(labels.length)} labels: {shown(labels.slice(0, 12).join(", "))}{labels.length > 12 && ", …"}</p>}
+      {labels && as === "picture" && <Classes labels={labels.map(String)} palette={usesPalette ? notes?.palette ?? null : null} />}
+      {notes?.system && as === "picture" && <p class="quiet small">Coordinate system: {shown(notes.system)}</p>}
       {statistics && !labels && (as === "picture" || as === "line") && (
-        <Histogram statistics={statistics} scale={as === "picture" && bands === null ? scale : null} isSample={isSample} />
+        <Histogram statistics={statistics} scale={as === "picture" && bands === null ? scale : null} isSample={isSample} unit={attribute.valueUnit ?? ""} />
       )}
     </div>
   );
@@ -265,6 +284,23 @@ function scaleOf(limits: string, statistics: Statistics, map: string, isLog: boo
   return { low: isLog && low <= 0 ? statistics.positive : low, high, map, isLog: isLog && statistics.positive < Infinity };
 }
 
+/** The most classes that a legend lists. */
+const MOST_CLASSES = 60;
+
+/** The names of classes with their colours. */
+function Classes({ labels, palette }: { labels: string[]; palette: Uint32Array | null }) {
+  const colour = (number: number) => {
+    const pixel = palette?.[number];
+    return pixel === undefined ? category(number) : `rgb(${pixel & 255}, ${(pixel >> 8) & 255}, ${(pixel >> 16) & 255})`;
+  };
+  return (
+    <ul class="legend" aria-label="Classes">
+      {labels.slice(0, MOST_CLASSES).map((label, number) => label && <li key={number}><i style={{ background: colour(number) }} />{shown(label)}</li>)}
+      {labels.length > MOST_CLASSES && <li class="quiet">and {grouped(labels.length - MOST_CLASSES)} more</li>}
+    </ul>
+  );
+}
+
 /** A slider over the positions of a dimension, with its coordinate. */
 function Slider({ axis, position, onPosition }: { axis: Axis; position: number; onPosition: (position: number) => void }) {
   const here = Math.min(position, axis.length - 1);
@@ -284,7 +320,7 @@ function Slider({ axis, position, onPosition }: { axis: Axis; position: number; 
 function Single({ names, attribute, axes }: { names: Names; attribute: Attribute; axes: Axis[] }) {
   const { result: cells, error } = useWork((signal) => readCells(names, attribute, axes.map(() => 0), signal), [names, attribute.name]);
   if (error !== undefined) return <Trouble error={error} />;
-  const parts = cells ? Array.from({ length: Math.min(cells.perCell, 64) }, (_, part) => valueText(valueAt(cells, 0, part), attribute.datatype, attribute.unit)) : [];
+  const parts = cells ? Array.from({ length: Math.min(cells.perCell, 64) }, (_, part) => meantText(valueAt(cells, 0, part), attribute)) : [];
   return (
     <p class="single">
       <output class="value">{shown(parts.join(", "))}</output>

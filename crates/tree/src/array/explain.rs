@@ -20,7 +20,7 @@ use crate::fields::enums;
 use crate::fields::meta;
 use crate::fields::rasters::image_part;
 use crate::texts::{
-    CellsSummary, Description, FragmentLine, FragmentsTsv, readme, schema_json, schema_text, views_txt,
+    CellsSummary, Description, FragmentLine, FragmentsTsv, raster_json, readme, schema_json, schema_text, views_txt,
 };
 use crate::views::builder::{FileList, FolderBuilder};
 use crate::views::described::EXPLANATION;
@@ -30,6 +30,9 @@ pub const OWN: &str = ".tilefs";
 
 /// The file in it that names every view.
 pub const VIEWS: &str = "views.txt";
+
+/// The unlisted file of facts for programs that draw the cells of a dense array.
+const RASTERS: &str = "raster.json";
 
 /// Maximum number of warnings shown.
 const MAX_WARNINGS: usize = 100;
@@ -92,6 +95,11 @@ impl Explanations {
                 Ok((write(&description), lasts))
             });
             builder.add(name, &EXPLANATION.facts, file);
+        }
+        if !fields.schema().is_sparse() && fields.schema().dimensions.len() > 1 {
+            let own = fields.clone();
+            let file = LazyFile::text(fields.modified, move || raster_json(&own));
+            builder.folder.add_unlisted(RASTERS, Node::File(Arc::new(file)));
         }
         if !matches!(explanations.kind, FieldFolderKind::Slice(_)) {
             let array = fields.subarray.array().clone();
