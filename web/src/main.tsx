@@ -11,7 +11,7 @@ import { VariantsView } from "./group/variants";
 import { Busy, Trouble, useWork } from "./parts";
 import { here, remember, selectionIn, timeIn, type Place } from "./place";
 import { open, type Node, type Schema } from "./schema";
-import { bytes, root, type Names } from "./server";
+import { bytes, calm, root, type Names } from "./server";
 import { Share } from "./share";
 import { SparseView } from "./sparse";
 import "./style.css";
@@ -37,7 +37,7 @@ function Page() {
   const top = timeIn(names).base.length === 0 && timeIn(names).time !== null ? names.slice(0, 2) : [];
   // What is served stays what it is, so it is asked for once.
   const known = useRef<Node | null>(null);
-  const { result: other } = useWork(async (signal) => (names.length === top.length ? null : (known.current ?? open(top, signal))), [top, names.length]);
+  const { result: other } = useWork(async (signal) => (names.length === top.length ? null : (known.current ?? (await calm(), open(top, signal)))), [top, names.length]);
   const topNode = (names.length === top.length ? node : other) ?? known.current;
   known.current = topNode;
   const own = selectionIn(timeIn(names).rest.length ? timeIn(names).rest : timeIn(names).base).array.at(-1) ?? title;
@@ -114,6 +114,7 @@ function Tabs({ tabs, state }: { tabs: [string, () => preact.JSX.Element][]; sta
 /** Returns the stored bytes of all writes, if there are not too many to add up. */
 async function storedBytes(names: Names, schema: Schema, signal: AbortSignal): Promise<number | null> {
   if (schema.fragments > 2000 || selectionIn(names).selection !== null) return null;
+  await calm();
   const lines = new TextDecoder().decode(await bytes(names, "fragments.tsv", signal)).split("\n");
   const column = lines[0].split("\t").indexOf("bytes");
   return lines.slice(1).filter(Boolean).reduce((sum, line) => sum + Number(line.split("\t")[column]), 0);

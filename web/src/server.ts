@@ -87,6 +87,14 @@ export function linkSpeed(): number {
   return (1000 * script.transferSize) / Math.max(1, script.responseEnd - script.responseStart);
 }
 
+/** A link that brings fewer bytes per second is slow. */
+export const SLOW = 1e6;
+
+/** Lets what is looked at first come first over a slow link. */
+export async function calm(): Promise<void> {
+  if (linkSpeed() < SLOW) await new Promise((done) => setTimeout(done, 1500));
+}
+
 /** Reads a file as a whole. */
 export async function bytes(folder: Names, path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
   const reply = await request(urlOf(folder, path), {}, signal);

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useWork } from "./parts";
 import { go, here, historyOf, selectionIn, timeIn } from "./place";
-import { list, type Names } from "./server";
+import { calm, list, type Names } from "./server";
 import { grouped } from "./values";
 
 /** Returns a time as the tree writes it, `20240131T101500.000Z`, for people. */
@@ -24,7 +24,7 @@ function placeInTime(names: Names): ReturnType<typeof timeIn> {
 
 export function TimeSlider({ names }: { names: Names }) {
   const { base, time, rest } = placeInTime(names);
-  const { result: times } = useWork(async (signal) => (await list(historyOf(base), signal)).map((entry) => entry.name), [base]);
+  const { result: times } = useWork(async (signal) => (await calm(), await list(historyOf(base), signal)).map((entry) => entry.name), [base]);
   const at = times && time !== null ? times.indexOf(time) : -1;
   const [place, setPlace] = useState<number | null>(null);
   useEffect(() => setPlace(null), [names.join("/")]);

@@ -2,7 +2,7 @@
 import { placeOf, rgb, tableOf, type Scale } from "../colour";
 import type { Attribute, Schema } from "../schema";
 import type { Names } from "../server";
-import { readCells, refinements, valueAt, type Cells, type Pick, type Positions } from "./read";
+import { preview, readAhead, readCells, refinements, valueAt, type Cells, type Pick, type Positions } from "./read";
 import { drawn } from "./numbers";
 import type { Value } from "../values";
 
@@ -82,8 +82,7 @@ export async function* layersOf(
     end: Math.min(shape[dimension], Math.max(Math.ceil(to / scale), Math.floor(from / scale) + 1)),
     most,
   });
-  const fixed: Pick = plane.fixed.map((position, dimension) => Math.min(position, shape[dimension] - 1));
-  if (plane.bands !== null) fixed[plane.bands] = { start: 0, count: Math.min(plane.channels ? MOST_CHANNELS : MOST_BANDS, shape[plane.bands]), step: 1 };
+  const fixed = fixedOf(shape, plane);
   const ranges = [
     range(plane.rows, window.top, window.bottom, most[0]),
     range(plane.columns, window.left, window.right, most[1]),
@@ -92,6 +91,20 @@ export async function* layersOf(
     const cells = await readCells(source.names, attribute, pick, signal);
     yield layer(source, plane, cells, ranges[0].start, ranges[1].start);
   }
+}
+
+/** Returns a pick of one position along each dimension, and of all bands that are drawn. */
+function fixedOf(shape: number[], plane: Plane): Pick {
+  const fixed: Pick = plane.fixed.map((position, dimension) => Math.min(position, shape[dimension] - 1));
+  if (plane.bands !== null) fixed[plane.bands] = { start: 0, count: Math.min(plane.channels ? MOST_CHANNELS : MOST_BANDS, shape[plane.bands]), step: 1 };
+  return fixed;
+}
+
+/** Begins to read the first picture of the whole plane that a slow link gets. */
+export function beginFirst({ names, schema, attribute }: Source, plane: Plane): void {
+  const shape = schema.shape ?? [];
+  const range = (dimension: number) => ({ dimension, start: 0, end: shape[dimension] });
+  readAhead(names, attribute, preview(attribute, fixedOf(shape, plane), [range(plane.rows), range(plane.columns)]));
 }
 
 /** Returns the coarsest level that still has a cell for each pixel. */

@@ -35,9 +35,11 @@ export async function readNotes(names: Names, schema: Schema, attribute: Attribu
   const notes: CellNotes = { missing: [], palette: null, classes: null, aspect: 1, scale: 1, offset: 0, unit: "", system: null, lengths: new Map(), coordinates: axes.map(() => null) };
   const ofLabels = axes.map<Coordinates | null>(() => null);
   const optional = (work: Promise<void>) => work.catch(() => undefined);
+  const raster = axes.length > 1 ? jsonIfThere<Raster>(names, "raster.json", signal) : Promise.resolve(null);
+  raster.catch(() => undefined);
   await Promise.all([
-    // What is known of a raster is more than what its metadata say.
-    optional(fromMetadata(notes, names, attribute, signal)).then(() => (axes.length > 1 ? optional(fromRaster(notes, names, attribute, axes, signal)) : undefined)),
+    // What is known of a raster is more than what its metadata say. Both are asked for together.
+    optional(fromMetadata(notes, names, attribute, signal)).then(() => optional(fromRaster(notes, raster, attribute, axes))),
     optional(fromMembers(notes, names, axes, signal)),
     optional(fromLabels(ofLabels, names, schema.dimension_labels ?? [], axes, signal)),
   ]);
@@ -81,8 +83,8 @@ interface Raster {
 }
 
 /** Adds what is known of an attribute as a raster. */
-async function fromRaster(notes: CellNotes, names: Names, attribute: Attribute, axes: Axis[], signal: AbortSignal): Promise<void> {
-  const raster = await jsonIfThere<Raster>(names, "raster.json", signal);
+async function fromRaster(notes: CellNotes, asked: Promise<Raster | null>, attribute: Attribute, axes: Axis[]): Promise<void> {
+  const raster = await asked;
   const own = raster?.attributes.find((one) => one.name === attribute.name) ?? raster?.attributes.find((one) => one.bands.length > 0 && raster.attributes.length === 1);
   if (!raster || !own) return;
   /** What all bands say. */

@@ -79,6 +79,8 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     return () => observer.disconnect();
   }, [rows, columns, aspect]);
 
+  /** The part that is being read, or was read last. */
+  const reading = useRef({ wanted: "", abort: new AbortController() });
   /** Whether somebody moved the view: only then is it another one than the address says. */
   const isMoved = useRef(false);
   // The first view is the window of the address, or everything. In a panel of another size, everything stays in sight.
@@ -110,7 +112,6 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
       remember({ window: isAll ? null : windowText(lines.window(sidesOf(view, inner, rows, columns)), seen) });
     }
     onWindow(seen);
-    const abort = new AbortController();
     const wait = setTimeout(async () => {
       const density = Math.min(devicePixelRatio || 1, 2);
       // A small part is read as a whole, so that every cell can be pointed at.
@@ -118,6 +119,13 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
       // One cell for each pixel that the part takes on the screen.
       const sides = [(seen.bottom - seen.top) * view!.height, (seen.right - seen.left) * view!.width];
       const most = sides.map((side, at) => (isSmall ? Infinity : Math.min(MOST_SIDE, Math.ceil(Math.min(side, inner[1 - at]) * density)))) as [number, number];
+      // What is on its way is not asked for again because the panel moved.
+      const steps = [seen.bottom - seen.top, seen.right - seen.left].map((length, at) => Math.max(1, Math.floor(length / most[at])));
+      const wanted = JSON.stringify([seen, key, budgets, steps]);
+      if (wanted === reading.current.wanted) return;
+      reading.current.abort.abort();
+      const abort = new AbortController();
+      reading.current = { wanted, abort };
       try {
         setBusy(true);
         for await (const layer of layersOf(sources, plane, seen, most, budgets, abort.signal)) {
@@ -125,16 +133,16 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
           setLayers((before) => [...before.filter((one) => keeps(one, layer)).slice(-2), layer]);
         }
       } catch (error) {
-        if (!abort.signal.aborted) setTrouble(error);
+        if (abort.signal.aborted) return;
+        reading.current.wanted = "";
+        setTrouble(error);
       } finally {
         if (!abort.signal.aborted) setBusy(false);
       }
-    }, layers.length ? 120 : 0);
-    return () => {
-      clearTimeout(wait);
-      abort.abort();
-    };
-  }, [seenKey, key, budgets]);
+    }, reading.current.wanted ? 120 : 0);
+    return () => clearTimeout(wait);
+  }, [seenKey, key, budgets, size[0], size[1]]);
+  useEffect(() => () => reading.current.abort.abort(), []);
 
   const top = layers.at(-1);
   useEffect(() => {

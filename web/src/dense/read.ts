@@ -1,5 +1,5 @@
 // Cells of a dense array: which to read for a view, and how to get them in bounded work.
-import { bytes, linkSpeed, type Names } from "../server";
+import { SLOW, bytes, linkSpeed, type Names } from "../server";
 import { extents, type Attribute, type Schema } from "../schema";
 import { dateText, extensionOf, integer, milliseconds, numbersIn, sizeOf, timeText, type Numbers, type Value } from "../values";
 
@@ -39,7 +39,10 @@ export function selection(pick: Pick): string {
 
 /** Reads the picked cells of an attribute. */
 export function readCells(names: Names, attribute: Attribute, pick: Pick, signal?: AbortSignal): Promise<Cells> {
-  return readFiles([...names, "islice", selection(pick)], attribute, pick, signal);
+  const key = keyOf(names, attribute, pick);
+  const begun = ahead.get(key);
+  ahead.delete(key);
+  return begun ?? readFiles([...names, "islice", selection(pick)], attribute, pick, signal);
 }
 
 /** Reads the files of an attribute in a folder, which has the picked cells. */
@@ -179,19 +182,42 @@ export function spread(start: number, end: number, wanted: number): Positions {
   return { start: first, count: Math.floor((start + length - 1 - first) / step) + 1, step };
 }
 
-/** A first picture may take so many seconds on its way; finer ones follow it. */
-const FIRST_PICTURE = 0.4;
+/** Over a slow link, a first picture of so many bytes comes before finer ones. */
+const PREVIEW_BYTES = 1 << 15;
 
-/** Returns picks of which the first is so coarse that a slow link brings it soon. */
-function forLink(picks: Pick[], attribute: Attribute, coarser: (share: number) => Pick): Pick[] {
+interface Range {
+  dimension: number;
+  start: number;
+  end: number;
+}
+
+/** Returns the bytes of the picked cells. */
+function length(attribute: Attribute, pick: Pick): number {
   const extension = extensionOf(attribute.files[0]);
   const size = (extension ? sizeOf(extension) : 16) * (attribute.values_per_cell === "variable" ? 1 : attribute.values_per_cell);
-  const length = (pick: Pick) => pick.reduce<number>((product, one) => product * (typeof one === "number" ? 1 : one.count), size);
-  const most = Math.max(4096, linkSpeed() * FIRST_PICTURE);
-  if (length(picks[0]) <= most) return picks;
-  let share = Math.sqrt(most / length(picks[0]));
-  while (length(coarser(share)) > most && share > 1e-3) share *= 0.8;
-  return [coarser(share), ...picks];
+  return pick.reduce<number>((product, one) => product * (typeof one === "number" ? 1 : one.count), size);
+}
+
+/** Returns a pick of few cells of ranges, whatever the size of the picture. */
+export function preview(attribute: Attribute, fixed: Pick, ranges: Range[]): Pick {
+  for (let wanted = ranges.length > 1 ? 64 : 4096; ; wanted *= 0.8) {
+    const pick = fixed.slice();
+    for (const { dimension, start, end } of ranges) pick[dimension] = spread(start, end, Math.max(1, Math.min(end - start, Math.floor(wanted))));
+    if (wanted <= 1 || length(attribute, pick) <= PREVIEW_BYTES) return pick;
+  }
+}
+
+const ahead = new Map<string, Promise<Cells>>();
+
+/** Begins to read cells that will be asked for. */
+export function readAhead(names: Names, attribute: Attribute, pick: Pick): void {
+  const reading = readFiles([...names, "islice", selection(pick)], attribute, pick);
+  reading.catch(() => undefined);
+  ahead.set(keyOf(names, attribute, pick), reading);
+}
+
+function keyOf(names: Names, attribute: Attribute, pick: Pick): string {
+  return JSON.stringify([names, attribute.name, selection(pick)]);
 }
 
 /** Returns how finely to read ranges of some dimensions: coarse first, each within the next budget. */
@@ -222,5 +248,5 @@ export function refinements(
     if (!before || selection(before) !== selection(pick)) picks.push(pick);
     if (share === 1) break;
   }
-  return forLink(picks, attribute, coarser);
+  return linkSpeed() < SLOW && length(attribute, picks[0]) > 2 * PREVIEW_BYTES ? [preview(attribute, fixed, ranges), ...picks] : picks;
 }

@@ -5,13 +5,13 @@ import { MAPS, category, type Scale, type Statistics } from "../colour";
 import { go, remember } from "../place";
 import { Busy, Choice, Histogram, Trouble, rounded, useWork } from "../parts";
 import { labelsOf, type Attribute, type Schema } from "../schema";
-import type { Names } from "../server";
+import { SLOW, linkSpeed, type Names } from "../server";
 import { extensionOf, grouped, shown } from "../values";
 import { Grid } from "./grid";
 import { LinePlot } from "./line";
 import { componentsOf, meantText } from "./numbers";
 import { Picture } from "./picture";
-import { MOST_CHANNELS, type Channel, type Plane, type Source, type Window } from "./layer";
+import { MOST_CHANNELS, beginFirst, type Channel, type Plane, type Source, type Window } from "./layer";
 import { readNotes, withCoordinates } from "./notes";
 import { axesOf, placeText, readCells, valueAt, type Axis, type Pick } from "./read";
 
@@ -127,6 +127,10 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
   const aspect = !notes || notes.aspect === 1 ? 1 : isTurned ? 1 / notes.aspect : rows === row0 && columns === column0 ? notes.aspect : 1;
   const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, channels, component }), [rows, columns, fixed, bands, channels, component]);
   const sources: Source[] = useMemo(() => [{ names, schema, attribute, scale: 1 }, ...levels], [names.join("/"), attribute, levels]);
+  useEffect(() => {
+    // Before the notes are there, so that they are drawn together.
+    if (linkSpeed() < SLOW && as === "picture" && levels.length === 0 && asked.length === 0) beginFirst({ names, schema, attribute: stored, scale: 1 }, plane);
+  }, []);
   const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, scaleMap, isLog), [limits, statistics, scaleMap, isLog]);
   // The address is as it was until somebody changes something.
   const isOpening = useRef(true);
