@@ -70,7 +70,25 @@ fn the_page_shows_what_tiledb_reads() {
     let checked = Command::new("node").arg(web.join("tests/browser.mjs")).arg(file).output().unwrap();
     let told = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{told}{}", String::from_utf8_lossy(&checked.stderr));
-    assert!(told.lines().filter(|line| line.starts_with("ok: ")).count() >= 24, "{told}");
+    assert!(told.lines().filter(|line| line.starts_with("ok: ")).count() >= 36, "{told}");
+}
+
+#[test]
+fn arrow_files_of_pyarrow_are_read_by_the_page() {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+    let Some(python) = python_with("pyarrow, numpy") else { return };
+    if !web.join("node_modules/vite").exists() || Command::new("node").arg("--version").output().is_err() {
+        return skipped(Need::Browser, "web/node_modules/vite or node is missing: scripts/install_test_tools.sh installs it");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let written = Command::new(python).arg(web.join("tests/arrow.py")).arg(folder.path()).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let expected = folder.path().join("expected.json");
+    fs::write(&expected, &written.stdout).unwrap();
+    let read = Command::new("node").arg(web.join("tests/arrow.mjs")).arg(folder.path()).arg(expected).output().unwrap();
+    let told = String::from_utf8_lossy(&read.stdout);
+    assert!(read.status.success(), "{told}{}", String::from_utf8_lossy(&read.stderr));
+    assert!(told.lines().filter(|line| line.starts_with("ok: ")).count() >= 7, "{told}");
 }
 
 /// Writes a configuration of fontconfig with one family of fonts, so that lines break at the same words everywhere.

@@ -97,6 +97,7 @@ function nodeOf(field: Table): FieldNode {
 }
 
 function typeNode(type: number, table: Table | null, children: FieldNode[]): FieldNode {
+  if (!Object.values(T).includes(type)) throw new Error(`an Arrow file with a column of type ${type}, which this page does not read`);
   const node: FieldNode = { type, width: 0, isSigned: true, unit: "", dictionary: null, children };
   if (type === T.int) {
     node.width = (table?.number(0, 4) ?? 32) / 8;
@@ -105,6 +106,8 @@ function typeNode(type: number, table: Table | null, children: FieldNode[]): Fie
   else if (type === T.date) {
     const unit = table?.number(0, 2, 1) ?? 1;
     Object.assign(node, { width: unit === 0 ? 4 : 8, unit: unit === 0 ? "D" : "ms" });
+  } else if (type === T.time) {
+    Object.assign(node, { width: (table?.number(1, 4, 32) ?? 32) / 8, unit: UNITS[table?.number(0, 2, 1) ?? 1] });
   } else if (type === T.timestamp || type === T.duration) {
     Object.assign(node, { width: 8, unit: UNITS[table?.number(0, 2, type === T.duration ? 1 : 0) ?? 0] });
   } else if (type === T.fixedBinary || type === T.fixedList) node.width = table?.number(0, 4) ?? 0;
@@ -200,7 +203,7 @@ export class ArrowFile {
   async numbers(from: number, to: number, column: number): Promise<Float64Array | null> {
     const { node } = this.columns[column];
     if (node.type === T.bool) return Float64Array.from((await this.read(from, to, [column]))[0], (value) => (value === null ? NaN : Number(value)));
-    if (![T.int, T.float, T.date, T.timestamp, T.duration].includes(node.type)) return null;
+    if (![T.int, T.float, T.date, T.time, T.timestamp, T.duration].includes(node.type)) return null;
     const out = new Float64Array(Math.max(0, Math.min(to, this.rows) - from));
     const first = this.columns.slice(0, column).reduce((sum, one) => sum + buffersOf(one.node), 0);
     await Promise.all(this.batches.map(async (batch) => {
@@ -344,6 +347,7 @@ function buffersOf(node: FieldNode): number {
 }
 
 function numberAt(view: DataView, at: number, node: FieldNode): number | bigint {
+  if (node.type === T.float && node.width === 2) return halfAt(view, at);
   if (node.type === T.float) return node.width === 4 ? view.getFloat32(at, true) : view.getFloat64(at, true);
   const signed = node.isSigned || node.type !== T.int;
   switch (node.width) {
@@ -352,6 +356,14 @@ function numberAt(view: DataView, at: number, node: FieldNode): number | bigint 
     case 4: return signed ? view.getInt32(at, true) : view.getUint32(at, true);
     default: return signed ? view.getBigInt64(at, true) : view.getBigUint64(at, true);
   }
+}
+
+/** Returns a number of 16 bits: a sign, five bits of an exponent, and ten of a fraction. */
+function halfAt(view: DataView, at: number): number {
+  const bits = view.getUint16(at, true);
+  const [sign, exponent, fraction] = [bits >> 15 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
 }
 
 function shownBytes(bytes: Uint8Array, isText: boolean): string {
