@@ -78,7 +78,10 @@ fn arrow_files_of_pyarrow_are_read_by_the_page() {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
     let Some(python) = python_with("pyarrow, numpy") else { return };
     if !web.join("node_modules/vite").exists() || Command::new("node").arg("--version").output().is_err() {
-        return skipped(Need::Browser, "web/node_modules/vite or node is missing: scripts/install_test_tools.sh installs it");
+        return skipped(
+            Need::Browser,
+            "web/node_modules/vite or node is missing: scripts/install_test_tools.sh installs it",
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let written = Command::new(python).arg(web.join("tests/arrow.py")).arg(folder.path()).output().unwrap();

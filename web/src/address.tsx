@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { shown } from "./values";
 
 /** The settings that some view has. */
-const SETTINGS = new Set(["tab", "field", "part", "rows", "columns", "flip", "at", "as", "map", "log", "limits", "colours", "window", "variable",
+const SETTINGS = new Set(["tab", "field", "part", "rows", "columns", "flip", "at", "as", "map", "curve", "limits", "colours", "window", "variable",
   "embedding", "colour", "gene", "hide", "region", "sort", "find", "row", "columnset"]);
 
 let wrong: string[] = [];

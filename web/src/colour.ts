@@ -20,7 +20,30 @@ export interface Scale {
   low: number;
   high: number;
   map: string;
-  isLog: boolean;
+  curve: Curve;
+}
+
+/** How places on a scale grow with numbers. */
+export const CURVES = ["linear", "log", "symlog", "square root"] as const;
+export type Curve = (typeof CURVES)[number];
+
+/** The end of the name of a map that goes the other way. */
+export const INVERTED = "-inverted";
+
+function mapOf(name: string): (place: number) => string {
+  const plain = MAPS[name.replace(INVERTED, "")] ?? MAPS.viridis;
+  return name.endsWith(INVERTED) ? (place) => plain(1 - place) : plain;
+}
+
+/** Returns what grows evenly along a scale; `most` is the greatest absolute number on it. */
+export function curved(value: number, curve: Curve, most: number): number {
+  switch (curve) {
+    case "log": return Math.log10(value);
+    // Linear within a thousandth of the greatest number.
+    case "symlog": return Math.sign(value) * Math.log10(1 + Math.abs(value) / (most / 1000 || 1));
+    case "square root": return Math.sign(value) * Math.sqrt(Math.abs(value));
+    default: return value;
+  }
 }
 
 const tables = new Map<string, Uint32Array>();
@@ -29,7 +52,7 @@ const tables = new Map<string, Uint32Array>();
 export function tableOf(map: string): Uint32Array {
   const known = tables.get(map);
   if (known) return known;
-  const colour = MAPS[map] ?? MAPS.viridis;
+  const colour = mapOf(map);
   const table = Uint32Array.from({ length: 256 }, (_, at) => pixel(colour(at / 255)));
   tables.set(map, table);
   return table;
@@ -49,15 +72,18 @@ export function rgb(red: number, green: number, blue: number, opacity = 255): nu
 
 /** Returns the place of a number on a scale, from 0 to 1. */
 export function placeOf(value: number, scale: Scale): number {
-  const { low, high, isLog } = scale;
+  const { low, high } = scale;
   if (high <= low) return 0.5;
-  const place = isLog && low > 0 ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  const curve = scale.curve === "log" && low <= 0 ? "linear" : scale.curve;
+  const most = Math.max(Math.abs(low), Math.abs(high));
+  const [from, to] = [curved(low, curve, most), curved(high, curve, most)];
+  const place = (curved(value, curve, most) - from) / (to - from);
   return place < 0 || Number.isNaN(place) ? 0 : place > 1 ? 1 : place;
 }
 
 /** Returns the colour of a number. */
 export function colourAt(value: number, scale: Scale): string {
-  return (MAPS[scale.map] ?? MAPS.viridis)(placeOf(value, scale));
+  return mapOf(scale.map)(placeOf(value, scale));
 }
 
 /** The most categories that have a colour of their own. */

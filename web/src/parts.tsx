@@ -91,3 +91,18 @@ export function rounded(value: number): string {
   const short = Number(value.toPrecision(5));
   return Math.abs(short) >= 1e-4 && Math.abs(short) < 1e7 ? String(short) : Number.isFinite(short) ? short.toExponential() : floatText(value);
 }
+
+/** Puts a text into the clipboard. */
+export async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without a secure context there is no clipboard for pages, but a selection can be copied.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}

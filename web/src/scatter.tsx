@@ -250,7 +250,7 @@ function draw(
   const style = getComputedStyle(canvas);
   const plain = pixel(style.accentColor === "auto" ? "#2f6fb5" : style.accentColor);
   const table = tableOf("viridis");
-  const scale = known && { low: known.low, high: known.high, map: "viridis", isLog: false };
+  const scale = known && { low: known.low, high: known.high, map: "viridis", curve: "linear" as const };
   const [darkest, brightest] = isDark ? ON_DARK : ON_LIGHT;
   const palette = categoryPixels(colouring?.labels?.length ?? 0);
   const missing = pixel("rgb(150,150,150)");

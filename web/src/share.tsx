@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { selection, type Pick } from "./dense/read";
 import { takesLong } from "./about";
-import { useWork } from "./parts";
+import { copyText, useWork } from "./parts";
 import { selectionIn, timeIn } from "./place";
 import { length, urlOf, type Names } from "./server";
 import type { Attribute, Schema } from "./schema";
@@ -100,17 +100,7 @@ export function CopyAs({ commands: all }: { commands: [string, string][] }) {
   const [name, text] = all[Math.min(chosen, all.length - 1)] ?? ["", ""];
   useEffect(() => setCopied(false), [text]);
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      // Without a secure context there is no clipboard for pages, but a selection can be copied.
-      const area = document.createElement("textarea");
-      area.value = text;
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
+    await copyText(text);
     setCopied(true);
   };
   return (

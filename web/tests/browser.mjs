@@ -190,7 +190,7 @@ check("limits, logarithms and maps decide the colour of a number", async () => {
     await page.keyboard.press("Enter");
   }
   await compare((place) => interpolateGreys(1 - place), linear(low, high));
-  await page.check("label:has-text('log scale') input");
+  await select("Scale", "log");
   await compare((place) => interpolateGreys(1 - place), (value) => Math.log(value / low) / Math.log(high / low));
   // The address has it all.
   await page.waitForURL(/limits=/);
@@ -223,6 +223,51 @@ check("commands and downloads are those of the programs that read what is shown"
     }
     await close(page);
   }
+});
+
+check("a value is pinned by a click, maps and scales are changed, and a picture is saved", async () => {
+  const page = await open(`${urls.hostile}warm/?map=viridis-inverted&curve=symlog`);
+  await page.waitForSelector("[data-sampled=no]");
+  await page.waitForTimeout(300);
+  assert.ok(await page.isChecked("label:has-text('inverted') input"));
+  assert.equal(await page.locator("label:has-text('Scale') select").inputValue(), "symlog");
+  const there = await pointed(page, 400, 200);
+  await page.mouse.down();
+  await page.mouse.up();
+  await page.mouse.move(5, 5);
+  assert.ok((await page.innerText(".pinned")).includes(there.value));
+  const kelvins = (page) => pointed(page, 400, 200).then(({ pixel }) => pixel);
+  // The other way round, the least is as bright as the greatest was.
+  await page.selectOption("label:has-text('Limits') select", "all");
+  await page.selectOption("label:has-text('Scale') select", "linear");
+  await page.waitForTimeout(300);
+  const value = parseFloat(there.value);
+  const [least, greatest] = await page.$$eval(".histogram figcaption span", (spans) => [spans[0].textContent, spans[2].textContent].map(parseFloat));
+  for (const isInverted of [true, false]) {
+    await page.setChecked("label:has-text('inverted') input", isInverted);
+    await page.waitForTimeout(300);
+    const place = Math.floor(((value - least) / (greatest - least)) * 256) / 255;
+    const wanted = interpolateViridis(isInverted ? 1 - place : place).slice(1).match(/../g).map((part) => parseInt(part, 16));
+    const pixel = await kelvins(page);
+    assert.ok(wanted.every((part, at) => Math.abs(part - pixel[at]) <= 4), `${pixel} ${wanted}`);
+  }
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.click("[aria-label='Save as PNG']")]);
+  assert.equal(saved.suggestedFilename(), "TDB_VALUES.png");
+  const bytes = readFileSync(await saved.path());
+  const size = await page.locator(".picture canvas").evaluate((canvas) => [canvas.width, canvas.height]);
+  assert.deepEqual([bytes.readUInt32BE(16), bytes.readUInt32BE(20)], size);
+  await accessible(page);
+  await close(page);
+  // Channels are left out one by one.
+  const stains = await open(`${urls.hostile}stains/`);
+  await stains.waitForSelector("[data-sampled=no]");
+  await stains.click("[aria-label=Channels] li:first-child button");
+  await stains.waitForTimeout(500);
+  const { pixel, places: [[row], [column]] } = await pointed(stains, 400, 150);
+  const { color, min, max } = expected.channels[1];
+  const share = Math.min(1, Math.max(0, (valueAt(expected.stains, 1, row, column) - min) / (max - min)));
+  assert.deepEqual(pixel, [...["red", "green", "blue"].map((name) => Math.round(share * color[name])), 255]);
+  await close(stains);
 });
 
 check("bands of a photograph are its colours", async () => {
@@ -884,7 +929,12 @@ check("a dataset of variants shows the records of a region", async () => {
   shown.forEach((row, at) => {
     assert.deepEqual(row.slice(0, 5), records[at].slice(0, 5).map((text) => text.slice(0, 60)));
     const genotype = records[at][8].split(":").indexOf("GT");
-    assert.deepEqual(row.slice(8), records[at].slice(9).map((text) => (genotype < 0 ? "" : text.split(":")[genotype])));
+    const genotypes = records[at].slice(9).map((text) => (genotype < 0 ? "" : text.split(":")[genotype]));
+    assert.deepEqual(row.slice(9), genotypes);
+    // Frequencies are those of the alleles in the genotypes.
+    const called = genotypes.flatMap((one) => one.split(/[/|]/)).filter((one) => /^\d+$/.test(one));
+    const wanted = records[at][4] === "." || called.length === 0 ? "" : records[at][4].split(",").map((_, allele) => called.filter((one) => Number(one) === allele + 1).length / called.length);
+    assert.deepEqual(row[8] === "" ? "" : row[8].split(", ").map(Number), wanted === "" ? "" : wanted.map((one) => Number(one.toFixed(3))));
   });
   // Genotypes have a colour by how many of their alleles are not the reference.
   const colours = await page.$$eval("td.genotype", (cells) => cells.map((cell) => [cell.textContent, getComputedStyle(cell).backgroundColor]));
@@ -897,6 +947,15 @@ check("a dataset of variants shows the records of a region", async () => {
   for (const [genotype, colour] of colours) byKind.set(kindOf(genotype), (byKind.get(kindOf(genotype)) ?? new Set()).add(colour));
   assert.ok(byKind.size > 1 && [...byKind.values()].every((some) => some.size === 1), JSON.stringify(colours));
   assert.equal(new Set([...byKind.values()].map((some) => [...some][0])).size, byKind.size);
+  // Separators between thousands, and other fields of samples.
+  await page.selectOption("label:has-text('Field of samples') select", { index: 1 });
+  const key = await page.locator("label:has-text('Field of samples') select").inputValue();
+  const others = await page.$$eval(".grid tbody tr", (rows) => rows.map((row) => [...row.children].slice(9).map((cell) => cell.textContent)));
+  others.forEach((row, at) => assert.deepEqual(row, records[at].slice(9).map((text) => text.split(":")[records[at][8].split(":").indexOf(key)] ?? "")));
+  await page.fill(".ranges input", "chr1:1-100,000");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("td.genotype");
+  assert.equal(new URL(page.url()).searchParams.get("region"), "chr1:1-100000");
   assert.match(await page.innerText(".command"), /^bcftools view http\S+vcf\/merged\/chr1:1-100000\.bcf$/);
   await page.waitForFunction(() => [...document.querySelectorAll(".files .size")].every((size) => /bytes|kB/.test(size.textContent)));
   await accessible(page);

@@ -211,19 +211,18 @@ fn codes(range: &RangeText<'_>, labels: &Arc<Enumeration>, datatype: Datatype) -
     let unread = |error| SelectionError::unread(range.whole, error);
     let all = labels.values().map(parsed).collect::<tilefs_format::error::Result<Vec<_>>>().map_err(unread)?;
     let place = |end: &Option<Scalar>| end.as_ref().and_then(|end| all.iter().position(|label| label == end));
-    let is_chosen: Box<dyn Fn(usize, &Scalar) -> bool> = match labels.ordered && wanted.low != wanted.high {
-        true => {
-            let missing = |end: &Option<Scalar>| end.is_some() && place(end).is_none();
-            if missing(&wanted.low) || missing(&wanted.high) {
-                return Err(valid(SelectionError::outside(range.whole, "the ends of a range are labels of the list")));
-            }
-            let (low, high) = (place(&wanted.low).unwrap_or(0), place(&wanted.high).unwrap_or(usize::MAX));
-            Box::new(move |number, _| (low..=high).contains(&number))
-        }
-        false => Box::new(move |_, label| {
+    let missing = |end: &Option<Scalar>| end.is_some() && place(end).is_none();
+    let is_by_place = labels.ordered && wanted.low != wanted.high;
+    if is_by_place && (missing(&wanted.low) || missing(&wanted.high)) {
+        return Err(valid(SelectionError::outside(range.whole, "the ends of a range are labels of the list")));
+    }
+    let places = place(&wanted.low).unwrap_or(0)..=place(&wanted.high).unwrap_or(usize::MAX);
+    let is_chosen = |number: usize, label: &Scalar| match is_by_place {
+        true => places.contains(&number),
+        false => {
             wanted.low.as_ref().is_none_or(|low| label.compare(low).is_ge())
                 && wanted.high.as_ref().is_none_or(|high| label.compare(high).is_le())
-        }),
+        }
     };
     let mut runs: Vec<(i128, i128)> = Vec::new();
     for (number, _) in all.iter().enumerate().filter(|(number, label)| is_chosen(*number, label)) {

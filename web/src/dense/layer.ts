@@ -20,6 +20,8 @@ export interface Channel {
   colour: [number, number, number];
   least: number;
   greatest: number;
+  /** Whether it is not drawn. */
+  isOff?: boolean;
 }
 
 /** The most bands that are one picture, as they are and as channels. */
@@ -144,7 +146,8 @@ function layer(source: Source, plane: Plane, cells: Cells, top: number, left: nu
 /** Returns the sum of the colours of channels; of those without a value, there is none. */
 function added(channels: Channel[], value: (band: number) => number): number {
   const sum = [0, 0, 0];
-  channels.forEach(({ colour, least, greatest }, band) => {
+  channels.forEach(({ colour, least, greatest, isOff }, band) => {
+    if (isOff) return;
     const share = Math.min(1, Math.max(0, (value(band) - least) / (greatest - least || 1))) || 0;
     colour.forEach((part, at) => (sum[at] += share * part));
   });

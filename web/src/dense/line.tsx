@@ -1,7 +1,7 @@
 // Cells along one axis as a line: each column of pixels spans the least and the greatest value in it.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { scaleLinear } from "d3-scale";
-import { statistics, type Statistics } from "../colour";
+import { curved, statistics, type Curve, type Statistics } from "../colour";
 import { remember } from "../place";
 import { Busy, Trouble, rounded, useDark } from "../parts";
 import type { Attribute, Scalar, Schema } from "../schema";
@@ -23,7 +23,7 @@ interface Props {
   fixed: number[];
   component: number;
   labels: Scalar[] | null;
-  isLog: boolean;
+  curve: Curve;
   window: [number, number] | null;
   onStatistics: (statistics: Statistics | null, isSample: boolean) => void;
 }
@@ -34,7 +34,7 @@ interface Line {
   positions: Positions;
 }
 
-export function LinePlot({ names, schema, attribute, axis, fixed, component, labels, isLog, window: asked, onStatistics }: Props) {
+export function LinePlot({ names, schema, attribute, axis, fixed, component, labels, curve, window: asked, onStatistics }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
@@ -95,8 +95,8 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
     if (line) onStatistics(known, line.positions.step > 1);
   }, [line]);
   useEffect(() => {
-    if (canvas.current && width > 0) draw(canvas.current, width, range, line, known, axis, isLog, cursor);
-  }, [width, range, line, cursor, isLog, isDark]);
+    if (canvas.current && width > 0) draw(canvas.current, width, range, line, known, axis, curve, cursor);
+  }, [width, range, line, cursor, curve, isDark]);
 
   const inner = width - LEFT - RIGHT;
   const bounded = (from: number, to: number) => {
@@ -182,7 +182,7 @@ export function LinePlot({ names, schema, attribute, axis, fixed, component, lab
 
 function draw(
   canvas: HTMLCanvasElement, width: number, range: [number, number], line: Line | null, known: Statistics | null,
-  axis: Axis, isLog: boolean, cursor: number | null,
+  axis: Axis, curve: Curve, cursor: number | null,
 ): void {
   const density = Math.min(devicePixelRatio || 1, 2);
   canvas.width = width * density;
@@ -212,8 +212,12 @@ function draw(
   context.strokeRect(LEFT - 0.5, TOP - 0.5, inner + 1, height + 1);
   context.globalAlpha = 1;
   if (!line || !known) return;
-  const useLog = isLog && known.positive < Infinity;
-  const change = (value: number) => (useLog ? Math.log10(Math.max(value, known.positive)) : value);
+  const useLog = curve === "log" && known.positive < Infinity;
+  const biggest = Math.max(Math.abs(known.least), Math.abs(known.greatest));
+  const change = (value: number) => (useLog ? Math.log10(Math.max(value, known.positive)) : curve === "log" ? value : curved(value, curve, biggest));
+  /** The number whose place this is. */
+  const back = (place: number) => (curve === "square root" ? Math.sign(place) * place * place
+    : curve === "symlog" ? Math.sign(place) * (10 ** Math.abs(place) - 1) * (biggest / 1000 || 1) : place);
   const [least, greatest] = [change(known.least), change(known.greatest)];
   const pad = (greatest - least || Math.abs(greatest) || 1) * 0.05;
   const scale = scaleLinear().domain([least - pad, greatest + pad]).range([TOP + height, TOP]);
@@ -223,7 +227,7 @@ function draw(
     context.globalAlpha = 0.12;
     context.fillRect(LEFT, scale(mark) - 0.5, inner, 1);
     context.globalAlpha = 1;
-    context.fillText(useLog ? `10^${rounded(mark)}` : rounded(mark), LEFT - 8, scale(mark), LEFT - 12);
+    context.fillText(useLog ? `10^${rounded(mark)}` : rounded(Number(back(mark).toPrecision(3))), LEFT - 8, scale(mark), LEFT - 12);
   }
   context.save();
   context.beginPath();

@@ -8,7 +8,7 @@ import { meantText } from "./numbers";
 import { BUDGETS, goesNorth, placeText, type Axis } from "./read";
 import { ticks, title } from "./ticks";
 import { cellAt, coloured, layersOf, type Layer, type Plane, type Source, type Window } from "./layer";
-import { Busy, Trouble, useDark } from "../parts";
+import { Busy, Trouble, copyText, useDark } from "../parts";
 
 /** Space for the axes, in pixels of CSS. */
 const LEFT = 78, BOTTOM = 34, TOP = 8, RIGHT = 14;
@@ -177,9 +177,10 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
   const pan = (x: number, y: number) =>
     change((view) => ({ ...view, left: view.left + x / view.width, top: view.top + y / view.height }));
   const whole = () => change(() => fit({ top: 0, left: 0, bottom: rows, right: columns }, inner, rows, columns, aspect));
-  const pointers = usePointers(canvas, pan, zoom, (x, y) => {
-    if (view) setCursor([lines.at(Math.floor(view.top + y / view.height)), lines.column(Math.floor(view.left + x / view.width))]);
-  });
+  const cellOf = (x: number, y: number): [number, number] | null => view && [lines.at(Math.floor(view.top + y / view.height)), lines.column(Math.floor(view.left + x / view.width))];
+  const pointers = usePointers(canvas, pan, zoom, (x, y) => setCursor(cellOf(x, y)), (x, y) => setPinned(cellOf(x, y)));
+  const [pinned, setPinned] = useState<[number, number] | null>(null);
+  const [isCopied, setCopied] = useState(false);
 
   // Not through Preact, whose handlers for the wheel cannot keep the page from scrolling.
   useEffect(() => {
@@ -210,14 +211,17 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
     event.preventDefault();
   };
 
-  const layer = cursor && layers.findLast((one) => cellAt(one, plane, cursor[0], cursor[1]));
-  const shown = cursor && layer ? cellAt(layer, plane, cursor[0], cursor[1]) : null;
   const attribute = sources[0].attribute;
-  const readout = shown
-    ? `${rowAxis.name} = ${placeText(rowAxis, shown.row)}, ${columnAxis.name} = ${placeText(columnAxis, shown.column)}`
-    : "";
-  const value = shown && shown.values.map((one) => labelled(one, labels) ?? meantText(one, attribute)).join(", ") +
-    (shown.values.length === 1 && attribute.missing?.includes(Number(shown.values[0])) ? " (no data)" : "");
+  /** Returns where a cell is, and its value; null if it is not drawn. */
+  const read = (place: [number, number] | null): [string, string] | null => {
+    const layer = place && layers.findLast((one) => cellAt(one, plane, place[0], place[1]));
+    const shown = place && layer ? cellAt(layer, plane, place[0], place[1]) : null;
+    if (!shown) return null;
+    const value = shown.values.map((one) => labelled(one, labels) ?? meantText(one, attribute)).join(", ");
+    const note = shown.values.length === 1 && attribute.missing?.includes(Number(shown.values[0])) ? " (no data)" : "";
+    return [safe(`${rowAxis.name} = ${placeText(rowAxis, shown.row)}, ${columnAxis.name} = ${placeText(columnAxis, shown.column)}`), safe(value + note)];
+  };
+  const [shown, kept] = [read(cursor), read(pinned)];
   const isCoarse = !!top && !!seen && top.source.scale === 1 &&
     Math.max(top.rowStep * view!.height, top.columnStep * view!.width) > 2.1 && Math.max(top.rowStep, top.columnStep) > 1;
 
@@ -238,10 +242,15 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
         <button onClick={() => zoom(2)} title="Zoom in (+)" aria-label="Zoom in">+</button>
         <button onClick={() => zoom(0.5)} title="Zoom out (-)" aria-label="Zoom out">−</button>
         <button onClick={whole} title="Show all (0)" aria-label="Show all">⤢</button>
+        <button onClick={() => void (document.fullscreenElement ? document.exitFullscreen() : box.current?.requestFullscreen())} title="Full screen" aria-label="Full screen">⛶</button>
+        <button onClick={() => canvas.current && savePicture(canvas.current, attribute.name || "picture")} title="Save as PNG, with its axes" aria-label="Save as PNG">⤓</button>
       </div>
       <p class="readout" aria-live="polite">
-        {shown ? <><span class="quiet">{safe(readout)}</span> <output class="value">{safe(String(value))}</output></> : <span class="quiet">Point at a cell to read it</span>}
+        {shown ? <><span class="quiet">{shown[0]}</span> <output class="value">{shown[1]}</output></> : <span class="quiet">Point at a cell to read it</span>}
       </p>
+      {kept && <p class="pinned">pinned: <span class="quiet">{kept[0]}</span> <b>{kept[1]}</b>{" "}
+        <button class="link" onClick={() => void copyText(`${kept[0]}: ${kept[1]}`).then(() => setCopied(true))}>{isCopied ? "copied" : "copy"}</button>
+        <button class="link" onClick={() => setPinned(null)}>remove</button></p>}
       <p class="status">
         {isBusy && <Busy />}
         {top && <span data-sampled={isWhole(top) ? "no" : "yes"}>{sampled(top, rowAxis, columnAxis)}</span>}
@@ -251,6 +260,25 @@ export function Picture({ sources, plane, axes, scale, labels, palette, aspect, 
       </p>
     </div>
   );
+}
+
+/** Saves what is drawn, on the colour of the page. */
+function savePicture(canvas: HTMLCanvasElement, name: string): void {
+  const copy = document.createElement("canvas");
+  [copy.width, copy.height] = [canvas.width, canvas.height];
+  const context = copy.getContext("2d");
+  if (!context) return;
+  context.fillStyle = getComputedStyle(document.documentElement).backgroundColor || "white";
+  context.fillRect(0, 0, copy.width, copy.height);
+  context.drawImage(canvas, 0, 0);
+  copy.toBlob((blob) => {
+    if (!blob) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = `${name.replace(/[^\w.-]+/g, "_")}.png`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  });
 }
 
 function labelled(value: unknown, labels: Scalar[] | null): string | null {
@@ -364,7 +392,9 @@ function usePointers(
   pan: (x: number, y: number) => void,
   zoom: (by: number, x: number, y: number) => void,
   point: (x: number, y: number) => void,
+  click: (x: number, y: number) => void,
 ) {
+  const moved = useRef(0);
   const down = useRef(new Map<number, [number, number]>());
   const place = (event: PointerEvent): [number, number] => {
     const box = canvas.current!.getBoundingClientRect();
@@ -372,6 +402,7 @@ function usePointers(
   };
   const handlers = {
     onPointerDown: (event: PointerEvent) => {
+      moved.current = 0;
       down.current.set(event.pointerId, place(event));
       canvas.current?.setPointerCapture(event.pointerId);
       point(...place(event));
@@ -380,6 +411,7 @@ function usePointers(
       const now = place(event);
       const before = down.current.get(event.pointerId);
       if (!before) return point(...now);
+      moved.current += Math.hypot(now[0] - before[0], now[1] - before[1]);
       down.current.set(event.pointerId, now);
       const other = [...down.current].find(([id]) => id !== event.pointerId)?.[1];
       if (other) {
@@ -387,7 +419,9 @@ function usePointers(
         zoom(far(now) / Math.max(1, far(before)), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
       } else pan(before[0] - now[0], before[1] - now[1]);
     },
-    onPointerUp: (event: PointerEvent) => down.current.delete(event.pointerId),
+    onPointerUp: (event: PointerEvent) => {
+      if (down.current.delete(event.pointerId) && moved.current < 4) click(...place(event));
+    },
     onPointerCancel: (event: PointerEvent) => down.current.delete(event.pointerId),
   };
   return { handlers, count: () => down.current.size };

@@ -1,7 +1,7 @@
 // A dense array: which attribute and axes to show, how, and what is known of the cells that are drawn.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { complain, numbersIn, oneOf, setting } from "../address";
-import { MAPS, category, type Scale, type Statistics } from "../colour";
+import { CURVES, INVERTED, MAPS, category, type Curve, type Scale, type Statistics } from "../colour";
 import { go, remember } from "../place";
 import { Busy, Choice, Histogram, Trouble, rounded, useWork } from "../parts";
 import { labelsOf, type Attribute, type Schema } from "../schema";
@@ -113,8 +113,8 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
     setSample(isSample);
     setBlank(known === null);
   }, []);
-  const [map, setMap] = useState(() => oneOf(state, "map", [...Object.keys(MAPS), "stored"]) ?? "");
-  const [isLog, setLog] = useState(() => oneOf(state, "log", ["yes"]) === "yes");
+  const [map, setMap] = useState(() => oneOf(state, "map", [...Object.keys(MAPS), "stored", ...Object.keys(MAPS).map((name) => name + INVERTED)]) ?? "");
+  const [curve, setCurve] = useState<Curve>(() => (oneOf(state, "curve", CURVES) as Curve | null) ?? "linear");
   const [limits, setLimits] = useState<string>(() => setting(state, "limits", areLimits, "write percentiles, all, or two numbers such as 0,100") ?? "percentiles");
   const [asked] = useState(() => numbersIn(setting(state, "window", (text) => isWindow(numbersIn(text)), "write four positions such as 0,100,0,200: top, bottom, left, right; of a line two")));
   const [window, setWindow] = useState<Window | null>(
@@ -122,16 +122,18 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
   const along = as === "line" && axes.length > 1 ? columns : axes.findIndex((axis) => axis.length > 1) < 0 ? 0 : lengths === 1 ? axes.findIndex((axis) => axis.length > 1) : columns;
 
   const usesPalette = !!notes?.palette && (map === "" || map === "stored");
-  const scaleMap = map in MAPS ? map : "viridis";
+  const scaleMap = map.replace(INVERTED, "") in MAPS ? map : "viridis";
   const isTurned = rows === column0 && columns === row0;
   const aspect = !notes || notes.aspect === 1 ? 1 : isTurned ? 1 / notes.aspect : rows === row0 && columns === column0 ? notes.aspect : 1;
-  const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, channels, component }), [rows, columns, fixed, bands, channels, component]);
+  const [off, setOff] = useState(new Set<number>());
+  const seen = useMemo(() => channels?.map((channel, at) => ({ ...channel, isOff: off.has(at) })) ?? null, [channels, off]);
+  const plane: Plane = useMemo(() => ({ rows, columns, fixed, bands, channels: seen, component }), [rows, columns, fixed, bands, seen, component]);
   const sources: Source[] = useMemo(() => [{ names, schema, attribute, scale: 1 }, ...levels], [names.join("/"), attribute, levels]);
   useEffect(() => {
     // Before the notes are there, so that they are drawn together.
     if (linkSpeed() < SLOW && as === "picture" && levels.length === 0 && asked.length === 0) beginFirst({ names, schema, attribute: stored, scale: 1 }, plane);
   }, []);
-  const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, scaleMap, isLog), [limits, statistics, scaleMap, isLog]);
+  const scale: Scale | null = useMemo(() => statistics && scaleOf(limits, statistics, scaleMap, curve), [limits, statistics, scaleMap, curve]);
   // The address is as it was until somebody changes something.
   const isOpening = useRef(true);
   useEffect(() => {
@@ -146,13 +148,13 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
       at: atText(fixed, axes),
       as: as === shapes[0] ? null : as,
       map: map || null,
-      log: isLog ? "yes" : null,
+      curve: curve === "linear" ? null : curve,
       limits: limits === "percentiles" ? null : limits,
       part: component ? components[component] : null,
       colours: canBeColours && !asColours ? "no" : null,
       flip: [flip[0] && "rows", flip[1] && "columns"].filter(Boolean).join(",") || null,
     });
-  }, [flip, field, rows, columns, fixed, as, map, isLog, limits, component, asColours]);
+  }, [flip, field, rows, columns, fixed, as, map, curve, limits, component, asColours]);
   useEffect(() => {
     const pick: Pick = axes.map((axis) => (axis.length === 1 ? 0 : Math.min(fixed[axis.dimension], axis.length - 1)));
     if (bands !== null) pick[bands] = { start: 0, count: axes[bands].length, step: 1 };
@@ -202,11 +204,13 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
         {components.length > 0 && as !== "grid" && <Choice label="Part" value={String(component)} options={components.map((name, number) => [String(number), name])} onChange={(value) => setComponent(Number(value))} />}
         {canBeColours && as === "picture" && <Choice label="Bands" value={asColours ? "yes" : "no"} options={[["yes", "as colours"], ["no", "one at a time"]]} onChange={(value) => setAsColours(value === "yes")} />}
         {as === "picture" && bands === null && (notes?.palette || !labels) && (
-          <Choice label="Colours" value={usesPalette ? "stored" : scaleMap} options={[...(notes?.palette ? ["stored"] : []), ...Object.keys(MAPS)]} onChange={setMap} />
+          <Choice label="Colours" value={usesPalette ? "stored" : scaleMap.replace(INVERTED, "")} options={[...(notes?.palette ? ["stored"] : []), ...Object.keys(MAPS)]} onChange={setMap} />
         )}
+        {as === "picture" && bands === null && !labels && !usesPalette && <label class="tick"><input type="checkbox" checked={scaleMap.endsWith(INVERTED)}
+          onChange={(event) => setMap(scaleMap.replace(INVERTED, "") + (event.currentTarget.checked ? INVERTED : ""))} /> inverted</label>}
         {as === "picture" && bands === null && !labels && !usesPalette && <Limits limits={limits} statistics={statistics} onLimits={setLimits} />}
         {(as === "picture" || as === "line") && bands === null && !labels && !(as === "picture" && usesPalette) && (
-          <label class="tick"><input type="checkbox" checked={isLog} onChange={(event) => setLog(event.currentTarget.checked)} /> log scale</label>
+          <Choice label="Scale" value={curve} options={[...CURVES]} onChange={(value) => setCurve(value as Curve)} />
         )}
       </div>
       {sliders.map((axis) => (
@@ -220,7 +224,7 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
       )}
       {as === "line" && notes && (
         <LinePlot key={`${key} ${along}`} names={names} schema={schema} attribute={attribute} axis={axes[along]} fixed={fixed.map((one, dimension) => Math.min(one, axes[dimension].length - 1))}
-          component={component} labels={labels} isLog={isLog} window={asked.length === 2 ? [asked[0], asked[1]] : null} onStatistics={onStatistics} />
+          component={component} labels={labels} curve={curve} window={asked.length === 2 ? [asked[0], asked[1]] : null} onStatistics={onStatistics} />
       )}
       {as === "grid" && (
         <Grid key={key} names={names} attribute={attribute} axes={axes} rows={lengths > 1 ? rows : along} columns={lengths > 1 ? columns : null}
@@ -231,7 +235,11 @@ export function DenseView({ names, schema, state, levels = [], channels = null, 
         {schema.covers === "domain" && names.at(-1) !== "nonempty" && <button class="link" onClick={() => go({ names: [...names, "nonempty"], state: new URLSearchParams() })}>Show the box that was written</button>}
       </p>}
       {channels && bands !== null && as === "picture" && (
-        <ul class="legend" aria-label="Channels">{channels.map(({ name, colour }, at) => <li key={at}><i style={{ background: `rgb(${colour.join(",")})` }} />{name}</li>)}</ul>
+        <ul class="legend" aria-label="Channels">{channels.map(({ name, colour }, at) => <li key={at}><button aria-pressed={!off.has(at)} onClick={() => {
+          const next = new Set(off);
+          if (!next.delete(at)) next.add(at);
+          setOff(next);
+        }}><i style={{ background: `rgb(${colour.join(",")})` }} />{shown(name)}</button></li>)}</ul>
       )}
       {labels && as === "picture" && <Classes labels={labels.map(String)} palette={usesPalette ? notes?.palette ?? null : null} />}
       {notes?.system && as === "picture" && <p class="quiet small">Coordinate system: {shown(notes.system)}</p>}
@@ -281,11 +289,12 @@ function Limits({ limits, statistics, onLimits }: { limits: string; statistics: 
   );
 }
 
-function scaleOf(limits: string, statistics: Statistics, map: string, isLog: boolean): Scale {
+function scaleOf(limits: string, statistics: Statistics, map: string, curve: Curve): Scale {
   const own = numbersIn(limits);
   const [low, high] = own.length === 2 ? own : limits === "all" ? [statistics.least, statistics.greatest] : [statistics.low, statistics.high];
   // A logarithm needs numbers above zero.
-  return { low: isLog && low <= 0 ? statistics.positive : low, high, map, isLog: isLog && statistics.positive < Infinity };
+  const isLog = curve === "log" && statistics.positive < Infinity;
+  return { low: isLog && low <= 0 ? statistics.positive : low, high, map, curve: curve === "log" && !isLog ? "linear" : curve };
 }
 
 /** The most classes that a legend lists. */

@@ -1,6 +1,6 @@
 // A dataset of TileDB-VCF: its samples, and the records of a region with their genotypes.
 import { useEffect, useState } from "preact/hooks";
-import { Busy, Trouble, useWork } from "../parts";
+import { Busy, Choice, Trouble, useWork } from "../parts";
 import { remember } from "../place";
 import { length, text, urlOf, type Names } from "../server";
 import { CopyAs, literal, shellWord } from "../share";
@@ -43,9 +43,11 @@ export function VariantsView({ names, state }: { names: Names; state: URLSearchP
   if (!known.result) return <p class="status"><Busy /></p>;
   const { samples, isAll, contigs } = known.result;
   const apply = (next: string) => {
+    // Positions may have separators between thousands.
+    const plain = next.trim().replace(/:[\d,\s-]+$/, (positions) => positions.replace(/[,\s]/g, ""));
     setRegion(next);
-    setAsked(next.trim());
-    remember({ region: next.trim() || null });
+    setAsked(plain);
+    remember({ region: plain || null });
   };
   return (
     <section>
@@ -114,23 +116,37 @@ async function readRecords(names: Names, region: string, signal: AbortSignal): P
   return { columns: head.slice(1).split("\t"), rows: rows.slice(0, MOST_ROWS), isAll: isAll && rows.length <= MOST_ROWS };
 }
 
+/** Returns the frequencies of the other alleles among the genotypes of a record, which have them by their numbers. */
+function frequencies(row: string[]): string {
+  const place = (row[8] ?? "").split(":").indexOf("GT");
+  const count = row[4] === "." ? 0 : (row[4] ?? "").split(",").length;
+  const alleles = place < 0 ? [] : row.slice(9).flatMap((sample) => (sample.split(":")[place] ?? "").split(/[/|]/)).filter((allele) => /^\d+$/.test(allele));
+  if (alleles.length === 0) return "";
+  return Array.from({ length: count }, (_, at) => String(Number((alleles.filter((allele) => Number(allele) === at + 1).length / alleles.length).toFixed(3)))).join(", ");
+}
+
 function Records({ columns, rows, isAll }: Read) {
+  const keys = [...new Set(rows.flatMap((row) => (row[8] ? row[8].split(":") : [])))];
+  const [field, setField] = useState("GT");
+  const key = keys.includes(field) ? field : keys[0] ?? "GT";
   const fixed = columns.slice(0, 8);
   const samples = columns.slice(9, 9 + MOST_SAMPLES);
   if (rows.length === 0) return <p class="quiet">No record overlaps this region.</p>;
   return (
     <>
+      {keys.length > 1 && <div class="controls"><Choice label="Field of samples" value={key} options={keys} onChange={setField} /></div>}
       <div class="scroll" tabIndex={0} role="region" aria-label="Records">
         <table class="grid">
-          <thead><tr>{fixed.map((name, column) => <th key={name} scope="col" class={isNumber(column) ? "" : "text"}>{name}</th>)}{samples.map((name) => <th key={name} scope="col">{shown(name) || "(no name)"}</th>)}</tr></thead>
+          <thead><tr>{fixed.map((name, column) => <th key={name} scope="col" class={isNumber(column) ? "" : "text"}>{name}</th>)}<th scope="col">frequency</th>{samples.map((name) => <th key={name} scope="col">{shown(name) || "(no name)"}</th>)}</tr></thead>
           <tbody>
             {rows.map((row, at) => (
               <tr key={at}>
                 {fixed.map((name, column) => <td key={name} class={isNumber(column) ? "" : name === "INFO" ? "text info" : "text"} title={shown(row[column]?.slice(0, 2000) ?? "")}>{shown(row[column]?.slice(0, 60) ?? "")}</td>)}
+                <td>{frequencies(row)}</td>
                 {samples.map((name, sample) => {
-                  const keys = row[8]?.split(":") ?? [];
-                  const genotype = row[9 + sample]?.split(":")[keys.indexOf("GT")] ?? "";
-                  return <td key={name} class={`genotype ${kindOf(genotype)}`} title={shown(`${row[8]} ${row[9 + sample]}`.slice(0, 400))}>{shown(genotype)}</td>;
+                  const own = row[8]?.split(":") ?? [];
+                  const genotype = row[9 + sample]?.split(":")[own.indexOf(key)] ?? "";
+                  return <td key={name} class={key === "GT" ? `genotype ${kindOf(genotype)}` : "genotype"} title={shown(`${row[8]} ${row[9 + sample]}`.slice(0, 400))}>{shown(genotype)}</td>;
                 })}
               </tr>
             ))}

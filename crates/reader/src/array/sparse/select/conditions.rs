@@ -44,7 +44,7 @@ impl RowCondition {
     ///
     /// # Errors
     /// [`Error::Usage`] if not.
-    pub fn check(&self, array: &OpenedArray) -> Result<()> {
+    pub(crate) fn check(&self, array: &OpenedArray) -> Result<()> {
         let attributes = &array.schema().attributes;
         let attribute = attributes.get(self.attribute).ok_or_else(|| Error::usage("no such attribute".to_owned()))?;
         if !has_one_value(attribute) {
