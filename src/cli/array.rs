@@ -14,12 +14,9 @@ use tilefs_vfs::{Folder, Node};
 
 use super::failure::Failure;
 use super::hints;
-use tilefs::read_ahead::Window;
 use tilefs_tree::array::explanation::Origins;
-use tilefs_tree::node::suggest::suggestion;
-use tilefs_tree::node::why_absent;
-use tilefs_tree::select::{Addressing, time};
-use tilefs_tree::{self as tree, Folder, MountedTree, Node, Stored, TreeOptions};
+use tilefs_tree::array::origins;
+use tilefs_vfs::node::why_absent;
 
 /// Number of prefetching threads for remote storage, where they mostly wait.
 const REMOTE_READ_AHEAD_WORKERS: usize = 32;
@@ -109,7 +106,7 @@ pub fn find_origins(root: &Arc<dyn Folder>, path: &str) -> Result<(Arc<dyn Origi
         folder.lookup("schema.txt").map_err(|error| Failure::from(error).about(path))?;
         folders.push((folder, String::new()));
     }
-    let found = folders.into_iter().rev().find_map(|(folder, rest)| Some((origins::of(&**folder)?, rest)));
+    let found = folders.into_iter().rev().find_map(|(folder, rest)| Some((origins::of(&*folder)?, rest)));
     found.ok_or_else(|| {
         let why = "this is of several arrays or of none; give the path of an array, or of a file in its folder";
         Failure::failed(why).about(if path.is_empty() { "." } else { path })

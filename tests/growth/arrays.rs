@@ -131,7 +131,7 @@ fn labels_beyond_the_cache() {
         let Node::File(file) = support::paths::node(&root, "enums/e.txt").unwrap() else { panic!("it is a file") };
         (stored, file.open().unwrap())
     };
-    type Content = (Stored, Arc<dyn tilefs_export::Content>);
+    type Content = (Stored, Arc<dyn tilefs_base::content::Content>);
     grow_with_the_input("labels", 20_000, text, |(_stored, text)| {
         let mut bytes = vec![0; text.len() as usize];
         for (number, piece) in bytes.chunks_mut(8192).enumerate() {

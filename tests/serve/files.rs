@@ -245,6 +245,6 @@ fn what_need_not_exist_is_no_error_if_it_is_asked_for_so() {
     }
     // The reason is that of the error, with the escapes of a URL.
     let (reason, error) = (ask("GET", "/slice/y=a/x?optional"), ask("GET", "/slice/y=a/x"));
-    let decoded = tilefs_storage::percent::unescape(reason.header("tilefs-reason")).unwrap();
+    let decoded = tilefs_base::percent::unescape(reason.header("tilefs-reason")).unwrap();
     assert_eq!(String::from_utf8(decoded).unwrap(), String::from_utf8(error.body).unwrap().trim_end());
 }

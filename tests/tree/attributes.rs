@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs_format::error::{Error, Result};
-use tilefs_tree::{Folder, Node, TreeOptions};
+use tilefs_base::error::{Error, Result};
+use tilefs_tree::TreeOptions;
+use tilefs_vfs::{Folder, Node};
 
 use support::columns::{Number, number_of, size_of};
 use support::paths::{node, whole};

@@ -16,19 +16,20 @@ use support::manifest::{Object, load};
 use support::parallel;
 use support::repository::root;
 use support::skip::python_with;
-use tilefs_export::Content;
-use tilefs_format::error::{Error, Result};
+use tilefs_base::content::Content;
+use tilefs_base::error::{Error, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::origin::{
     CellFate, CellOrigin, CellPlace, Deletion, FetchedBytes, FragmentState, OtherCell, StoredValue,
 };
 use tilefs_tree::array::array_folder;
+use tilefs_tree::array::explanation::{AskedPart, Explanation, FieldOrigin, FieldSource, Origins};
 use tilefs_tree::cells::dense::{DenseArray, DenseSubarray, Extent};
 use tilefs_tree::cells::sparse::SparseSubarray;
 use tilefs_tree::cells::{Subarray, describe_field};
-use tilefs_tree::array::explanation::{AskedPart, Explanation, FieldOrigin, FieldSource, Origins};
-use tilefs_tree::{self as tree, Folder, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{Folder, Node};
 
 /// The values of a write are its number times this, and more.
 const PER_WRITE: i64 = 1000;
@@ -150,7 +151,7 @@ impl<'a> Opened<'a> {
     }
 
     fn origins(&self) -> Arc<dyn Origins> {
-        origins::of(&*self.root).expect("the folder of an array")
+        tilefs_tree::array::origins::of(&*self.root).expect("the folder of an array")
     }
 
     /// Checks all fields of a cell that libtiledb reads as `value`, and the other cells at its place.
@@ -250,7 +251,7 @@ impl<'a> Opened<'a> {
         let Some(Node::Folder(slice)) = slices.lookup(&format!("{},{}", place.0, place.1)).unwrap() else {
             panic!("no slice {place:?}")
         };
-        let explanation = origins::of(&*slice).unwrap().explain("", AskedPart::Whole).unwrap();
+        let explanation = tilefs_tree::array::origins::of(&*slice).unwrap().explain("", AskedPart::Whole).unwrap();
         let hidden = explanation.hidden.as_ref().unwrap_or_else(|| panic!("{place:?} shows {:?}", explanation.cell));
         assert!(explanation.cell.is_none() && explanation.count.exact().is_none_or(|count| count == 0));
         self.check_others(&explanation.array, hidden, place, None);
@@ -361,7 +362,7 @@ fn compare(object: &Object) -> (usize, Vec<String>) {
         .and_then(|array| Ok((shown_cells(&array)?, array_folder(array, Arc::new(options.clone()))?)));
     let Ok((cells, folder)) = opened else { return (0, wrong) };
     let Ok(count) = cells.shape().map(|shape| shape.iter().product::<u64>()) else { return (0, wrong) };
-    let origins = origins::of(&*folder).expect("the folder of an array");
+    let origins = tilefs_tree::array::origins::of(&folder).expect("the folder of an array");
     let chosen: HashSet<u64> = (0..CELLS).map(|number| number * count.saturating_sub(1) / (CELLS - 1)).collect();
     for cell in chosen.into_iter().filter(|cell| *cell < count) {
         let explanation = match origins.explain("", AskedPart::Cell(cell)) {

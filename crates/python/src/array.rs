@@ -16,7 +16,7 @@ use tilefs_reader::array::dense::DenseVarColumn;
 use tilefs_tree::array::array_folder;
 use tilefs_tree::cells::MAX_PART_ROWS;
 use tilefs_tree::views::arrow::ArrowValues;
-use tilefs_tree::{Folder, Node};
+use tilefs_vfs::{Folder, Node};
 
 use crate::array_per_process::{ArrayPerProcess, Opened, StepRanges};
 use crate::call;

@@ -209,7 +209,7 @@ fn codes(range: &RangeText<'_>, labels: &Arc<Enumeration>, datatype: Datatype) -
     let Some(wanted) = values(range, labels.datatype).map_err(valid)? else { return Ok(Vec::new()) };
     let parsed = |bytes: &[u8]| Scalar::parse(labels.datatype, bytes);
     let unread = |error| SelectionError::unread(range.whole, error);
-    let all = labels.values().map(parsed).collect::<tilefs_format::error::Result<Vec<_>>>().map_err(unread)?;
+    let all = labels.values().map(parsed).collect::<tilefs_base::error::Result<Vec<_>>>().map_err(unread)?;
     let place = |end: &Option<Scalar>| end.as_ref().and_then(|end| all.iter().position(|label| label == end));
     let missing = |end: &Option<Scalar>| end.is_some() && place(end).is_none();
     let is_by_place = labels.ordered && wanted.low != wanted.high;

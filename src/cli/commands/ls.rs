@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use tilefs_reader::array::Visits;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_threads as threads;
 use tilefs_tree as tree;

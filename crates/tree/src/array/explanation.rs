@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tilefs_format::datatype::Datatype;
 use tilefs_base::error::Result;
+use tilefs_format::datatype::Datatype;
 use tilefs_reader::array::origin::{CellOrigin, CellRun, StoredValue};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{FieldId, OpenedArray};

@@ -297,7 +297,7 @@ fn fields_folder(
     explanations.set_files(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
-    builder.folder.made_of(explanations.clone());
+    builder.folder.shows(explanations.clone());
     Ok((builder.folder, explanations))
 }
 

@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
+use tilefs_base::search::partition_point;
 use tilefs_export::npy::{self, Order};
-use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::FieldId;
 use tilefs_reader::array::origin::{CellOrigin, ValuePart, stored_values};
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::search::partition_point;
 use tilefs_vfs::Folder;
 
 use crate::array::explain::Explanations;
+use crate::array::explanation::{AskedPart, Explanation, FieldOrigin, FieldSource, Origins};
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
-use crate::array::explanation::{AskedPart, Explanation, FieldOrigin, FieldSource, Origins};
 use crate::views::VIEWS;
 use crate::views::column_major::COLUMN_MAJOR;
 use crate::views::facts::ViewFacts;
@@ -31,7 +31,7 @@ const OFFSET: u64 = 8;
 
 /// Returns what tells where the values in the files of a folder come from, if they are those of an array.
 pub fn of(folder: &dyn Folder) -> Option<Arc<dyn Origins>> {
-    let explanations = folder.source()?.downcast::<Explanations>().ok()?;
+    let explanations = folder.subject()?.downcast::<Explanations>().ok()?;
     Some(explanations)
 }
 

@@ -12,13 +12,14 @@ use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
-use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::OpenedArray;
 use tilefs_reader::array::origin::{self, CellOrigin, CellRun};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCondition, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
 use tilefs_select::bounds::integer_ends;
 use tilefs_select::{self as select, Addressing, SelectedRows};
+use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::label_search::selectable;
 use crate::cells::{FieldId, Subarray};

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tilefs_export::Content;
-use tilefs_format::error::{Error, Result};
-use tilefs_reader::read::Output;
+use tilefs_base::content::Content;
+use tilefs_base::error::{Error, Result};
+use tilefs_base::output::Output;
 use tilefs_threads::{self as threads, cancellation};
 
 /// Greatest number of lines made at a time.

@@ -4,9 +4,9 @@
 //! Positions count the shown cells. Inapplicable keys are omitted; numbers that JSON does not have are texts.
 
 use serde_json::{Map, Value, json};
+use tilefs_base::error::Result;
 use tilefs_export::geo::bands::Band;
 use tilefs_export::number;
-use tilefs_format::error::Result;
 
 use crate::fields::FieldFolder;
 use crate::fields::rasters::Rasters;

@@ -8,7 +8,8 @@ use tilefs_export::Column;
 use tilefs_export::arrow::{self, arrow};
 use tilefs_export::column::computed::Notation;
 use tilefs_format::datatype::Datatype;
-use tilefs_format::error::{Error, Result};
+use tilefs_vfs::node::lazy::LazyFile;
+use tilefs_vfs::node::quoting::{literal, shell_word};
 
 use crate::fields::table_notes::notes;
 use crate::fields::{FieldFolder, xattrs};

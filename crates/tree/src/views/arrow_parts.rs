@@ -16,6 +16,7 @@ use crate::cells::{FieldId, Subarray};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::{FieldFolder, FieldNames};
 use crate::options::Extent;
+use crate::shown::ShownViews;
 use crate::views::arrow::{ArrowValues, arrow_of};
 use crate::views::parts::part_of;
 use crate::views::tables;

@@ -9,7 +9,7 @@ use tilefs_base::error::Result;
 use tilefs_threads::single_flight::SingleFlight;
 
 use crate::node::listing::Listing;
-use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node, Source, why_absent};
+use crate::node::{Entry, ExtendedAttributes, File, Folder, NODE, Node, Subject, why_absent};
 
 /// A function that makes a content, and says whether the content may be kept.
 type Make = Box<dyn Fn() -> Result<(Arc<dyn Content>, bool)> + Send + Sync>;
@@ -155,7 +155,7 @@ pub struct FixedFolder {
     describe: Option<Describe>,
     memory: usize,
     holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
-    source: Option<Source>,
+    subject: Option<Subject>,
 }
 
 /// A part of the listing of a folder.
@@ -177,7 +177,7 @@ impl FixedFolder {
             describe: None,
             memory: NODE,
             holds: None,
-            source: None,
+            subject: None,
         }
     }
 
@@ -245,9 +245,9 @@ impl FixedFolder {
         self.holds = Some(Box::new(bytes));
     }
 
-    /// Sets what tells where the values in the files come from.
-    pub fn made_of(&mut self, source: Source) {
-        self.source = Some(source);
+    /// Sets what the folder shows.
+    pub fn shows(&mut self, subject: Subject) {
+        self.subject = Some(subject);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -349,8 +349,8 @@ impl Folder for FixedFolder {
         self.describe.as_ref().map(|describe| describe()).unwrap_or_default()
     }
 
-    fn source(&self) -> Option<Source> {
-        self.source.clone()
+    fn subject(&self) -> Option<Subject> {
+        self.subject.clone()
     }
 }
 

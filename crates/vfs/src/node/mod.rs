@@ -19,8 +19,8 @@ use tilefs_base::content::{Content, Forward};
 use tilefs_base::error::Result;
 use tilefs_base::statistics::Statistic;
 
-/// What files are made of. Only who makes the tree knows its type.
-pub type Source = Arc<dyn Any + Send + Sync>;
+/// What a folder shows. Only who makes the tree knows its type.
+pub type Subject = Arc<dyn Any + Send + Sync>;
 
 /// Approximate memory in bytes of a node, including its name in its folder and in descriptions.
 pub const NODE: usize = 640;
@@ -200,9 +200,9 @@ pub trait Folder: Send + Sync {
         self.inner().map(Folder::extended_attributes).unwrap_or_default()
     }
 
-    /// Returns what the files of the folder are made of, for a program that knows its type.
-    fn source(&self) -> Option<Source> {
-        self.inner()?.source()
+    /// Returns what the folder shows, for a program that knows its type.
+    fn subject(&self) -> Option<Subject> {
+        self.inner()?.subject()
     }
 }
 

@@ -5,7 +5,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
 use tilefs_format::schema::Layout;
 
 use super::pieces::{Piece, TileOwners, for_each_piece};

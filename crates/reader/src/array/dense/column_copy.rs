@@ -1,6 +1,6 @@
 //! The copies of a read of a dense column: from the fetched units, line by line, to where the reader wants the cells.
 
-use tilefs_format::error::{Error, Result};
+use tilefs_base::error::{Error, Result};
 
 use super::column::DenseColumn;
 use super::column_plan::{ColumnPlan, PieceCopy};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
-use tilefs_format::error::Result;
+use tilefs_base::error::Result;
 
 use super::column::DenseColumn;
 use super::pieces::{Piece, PieceSource, for_each_piece};

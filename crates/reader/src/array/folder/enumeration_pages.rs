@@ -4,12 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tilefs_base::error::{Error, Result};
 use tilefs_format::enumeration::StoredValues;
-use tilefs_format::error::{Error, Result};
 
 use crate::array::context::Context;
 use crate::array::metadata_tiles::generic_tile::GenericTile;
-use crate::memory;
+use tilefs_base::memory;
 
 /// Bytes of values that are read together; a longer value is read alone.
 const READ_TOGETHER: u64 = 64 << 10;

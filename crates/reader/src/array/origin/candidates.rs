@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::fragment::{Descent, FragmentField};
 use tilefs_format::scalar::{Range as Side, Scalar};
 use tilefs_threads::cancellation;
@@ -125,7 +125,7 @@ impl Search {
             array: &self.all,
             fragment,
             cells: &cells,
-            filter: CellFilter::new(&self.all, fragment, &[], true)?,
+            filter: CellFilter::new(&self.all, fragment, &[], &[], true)?,
             selection: None,
             is_narrowed: false,
             time: times.map_or(0, |times| times.t1),
@@ -212,7 +212,7 @@ impl Search {
         }
         for delete in &self.deletes {
             let mut visibility = CellVisibility::default();
-            let filter = CellFilter::new(&self.all, fragment, slice::from_ref(delete), true)?;
+            let filter = CellFilter::new(&self.all, fragment, slice::from_ref(delete), &[], true)?;
             filter.mark(cell, &mut visibility)?;
             if !visibility.is_shown(0) {
                 return Ok(Some(Deletion::Condition { commit: delete.marker.clone(), time: delete.time }));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilefs_format::error::{Error, Locate, Result};
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::Dimension;
 

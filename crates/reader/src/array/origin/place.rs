@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tilefs_format::error::Error;
+use tilefs_base::error::Error;
 use tilefs_format::scalar::Scalar;
 
 use super::fragments::FragmentState;

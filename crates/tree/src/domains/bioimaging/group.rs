@@ -3,11 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
+use tilefs_base::error::Result;
 use tilefs_export::pyramid::Pyramid;
 use tilefs_export::zarr::is_ngff;
-use tilefs_format::error::Result;
 use tilefs_reader::array::OpenedArray;
 use tilefs_threads::cancellation;
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::quoting::in_line;
 
 use crate::domains::bioimaging::{Picture, TIFF, level_of, picture, picture_state, pyramid_of};
 use crate::domains::{DescribedViews, Domain, GroupDomain, GroupFiles, GroupUses, GroupView, ShownGroup};

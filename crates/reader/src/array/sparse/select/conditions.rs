@@ -5,8 +5,8 @@
 
 use std::cmp::Ordering;
 
+use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::datatype::{Datatype, Kind};
-use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::FragmentField;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{Attribute, CellValNum};
@@ -16,7 +16,7 @@ use super::files::{FixedFile, append_strings};
 use crate::array::OpenedArray;
 use crate::array::folder::outline::FieldFile;
 use crate::array::order::key::AxisColumn;
-use crate::memory;
+use tilefs_base::memory;
 
 /// A range of values, both ends included. An end that is `None` is open.
 #[derive(Debug, Clone, PartialEq)]
