@@ -1,4 +1,5 @@
-//! Presents cells as the bytes of files: each format is a [`Content`] that computes cells from byte offsets.
+//! Presents cells as the bytes of files: each format is a [`Content`](tilefs_base::content::Content) that computes cells
+//! from byte offsets.
 //!
 //! The documentation leaves out modules that are public only for the program; they may change in any release.
 

@@ -29,7 +29,7 @@ pub type CoordinateRanges = Vec<(String, [f64; 2])>;
 pub enum GeometryLayout {
     /// GDAL's: the centres of the boxes, along x and y.
     Centres(Box<[Column; 2]>),
-    /// TileDB-SOMA's: the sides of the boxes, in the order of [`SIDES`].
+    /// TileDB-SOMA's: the sides of the boxes, in the order of `SIDES`.
     Boxes(Box<[Column; 4]>),
     /// The coordinates of points, without another geometry.
     Points(Vec<Column>),
