@@ -6,10 +6,12 @@ import pickle
 from importlib.metadata import version
 
 import numpy as np
+import pandas
 import pytest
 from conftest import tiledb
 
 import tilefs
+from tilefs.fs import TilefsFileSystem
 
 anndata = pytest.importorskip("anndata")
 
@@ -89,9 +91,11 @@ def experiment(tmp_path_factory, values):
     frame(rna, "uns/words", {"values": names("w", 3)})
     with tiledb.open(str(rna / "uns/words"), "w") as array:
         array.meta["soma_uns_outgest_hint"] = "array_1d"
+    frame(rna, "uns/markers", {"name": names("m", 4), "score": np.arange(4) / 2, "kind": np.array([0, 1, 1, 0], "i1")}, index="name", kind=["up", "down"])
     group(rna / "uns/inner", soma_object_type="SOMACollection", depth=2.5, colour="red")
+    kinds = {"ms/RNA": "SOMAMeasurement", "ms/raw": "SOMAMeasurement", ".": "SOMAExperiment"}
     for folder in ("ms/RNA/uns", "ms/RNA/X", "ms/RNA/obsm", "ms/RNA/obsp", "ms/RNA", "ms/raw/X", "ms/raw", "ms", "."):
-        group(root / folder)
+        group(root / folder, soma_object_type=kinds.get(folder, "SOMACollection"))
     return root
 
 
@@ -108,7 +112,20 @@ def test_everything_is_as_it_was_written(experiment, values):
     assert data.var_names.name == "gene" and data.var["length"].tolist() == list(range(GENES))
     assert data.obs["n"].tolist() == values["n"].tolist()
     assert data.obs["tissue"].dtype == "category" and data.obs["tissue"].cat.codes.tolist() == values["tissue"].tolist()
+    markers = data.uns["markers"]
+    assert markers.index.tolist() == ["m0", "m1", "m2", "m3"] and markers["kind"].tolist() == ["up", "down", "down", "up"]
     assert data.uns["words"].tolist() == ["w0", "w1", "w2"] and data.uns["inner"] == {"depth": 2.5, "colour": "red"}
+
+
+def test_frames_of_uns_are_in_files_of_anndata(experiment, tmp_path):
+    files = TilefsFileSystem(str(experiment))
+    (tmp_path / "RNA.h5ad").write_bytes(files.cat_file("h5ad/RNA.h5ad"))
+    expected = tilefs.open(experiment).to_anndata().uns
+    found = anndata.read_h5ad(tmp_path / "RNA.h5ad").uns
+    assert sorted(found) == sorted(expected) and found["words"].tolist() == expected["words"].tolist()
+    pandas.testing.assert_frame_equal(found["markers"], expected["markers"], check_index_type=False, check_column_type=False)
+    attributes = json.loads(files.cat_file("zarr/uns/markers/zarr.json"))["attributes"]
+    assert attributes["encoding-type"] == "dataframe" and attributes["encoding-version"] == "0.2.0"
 
 
 DOUBLED = 24

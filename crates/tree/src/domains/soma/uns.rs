@@ -1,7 +1,7 @@
 //! The unstructured data of a measurement: AnnData's `uns`, which TileDB-SOMA stores in a collection of that name.
 //!
 //! Numbers and texts are metadata of the collection, arrays of numbers are dense arrays, lists of texts are data frames
-//! with a column `values`, and nested data are collections again. Everything else is omitted, which the group records, and
+//! with a column `values`, other data frames are such, and nested data are collections again. Everything else is omitted, which the group records, and
 //! so are further names of a collection.
 //!
 //! Source: the output of `tiledbsoma.io` (`soma_uns_outgest_hint`).
@@ -26,8 +26,9 @@ use crate::objects::members::NamedMembers;
 /// The metadata key under which the original type of a data frame is stored.
 const HINT: &str = "soma_uns_outgest_hint";
 
-/// Its value for a list.
+/// Its value for a list, and for a table of texts.
 const LIST: &str = "array_1d";
+const TABLE: &str = "array_2d";
 
 /// The column of a list's elements.
 const VALUES: &str = "values";
@@ -110,20 +111,31 @@ fn scalar(datum: &Metadatum) -> FormatResult<ZarrNode> {
 
 fn of_array(array: &Arc<OpenedArray>) -> Result<FormatResult<ZarrNode>> {
     match Element::of(array.schema()) {
-        Some(Element::DataFrame) => list(array),
+        Some(Element::DataFrame) => frame(array),
         _ if !array.schema().is_sparse() => soma::dense_array(array, [&MatrixAxis::default(); 2]),
-        _ => Ok(Err(Unrepresentable::new("only numbers, texts, dense arrays and lists of texts are carried over"))),
+        _ => Ok(Err(Unrepresentable::new(
+            "only numbers, texts, dense arrays, lists of texts and data frames are carried over",
+        ))),
+    }
+}
+
+/// Returns a data frame, or the list that was stored as one.
+fn frame(array: &Arc<OpenedArray>) -> Result<FormatResult<ZarrNode>> {
+    let metadata = array.metadata()?;
+    let hint = meta::for_formats(&metadata).into_iter().find(|datum| datum.key == HINT);
+    match hint.as_ref().and_then(|datum| str::from_utf8(&datum.value).ok()) {
+        Some(LIST) => list(array),
+        Some(TABLE) => Ok(Err(Unrepresentable::new("a table of texts that was no data frame"))),
+        _ => Ok(soma::data_frame(array, None)?.map(|frame| ZarrNode::Group(Arc::new(frame.group)))),
     }
 }
 
 /// Returns the elements of a list in the order of its rows.
 fn list(array: &Arc<OpenedArray>) -> Result<FormatResult<ZarrNode>> {
-    let metadata = array.metadata()?;
-    let hint = meta::for_formats(&metadata).into_iter().find(|datum| datum.key == HINT);
     let schema = array.schema();
     let values = schema.attributes.iter().position(|attribute| attribute.name == VALUES);
-    let (Some(number), Some(LIST)) = (values, hint.as_ref().and_then(|datum| str::from_utf8(&datum.value).ok())) else {
-        return Ok(Err(Unrepresentable::new("a data frame that was not a list")));
+    let Some(number) = values else {
+        return Ok(Err(Unrepresentable::new(format!("a list without a column {VALUES}"))));
     };
     let id = FieldId::Attribute(number);
     if let Err(reason) = anndata::check(&describe_field(id, schema, VALUES)) {
