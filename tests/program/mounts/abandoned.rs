@@ -5,10 +5,15 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use support::handmade::{Attribute, Stored, attribute, schema};
+
 use super::harness::{Daemon, Need, Place, Watchdog, can_mount, eventually, is_root, signal, skipped};
 
 /// A file of 2^40 cells, whose length takes hours to determine.
 const ENDLESS: &str = "text/cells.csv";
+
+/// The number of attributes of an array whose texts take seconds.
+const ATTRIBUTES: usize = 60_000;
 
 /// Time within which a reader is released and its work ends: a second, but more on a loaded machine.
 const SOON: Duration = Duration::from_secs(10);
@@ -66,6 +71,39 @@ fn killed_readers_are_let_go_and_their_work_ends() {
     ends(reader, "the last");
     assert!(!daemon.log().contains("ERROR"), "{}", daemon.log());
     daemon.ends_by_signal("-TERM");
+}
+
+/// Waits until a daemon has nothing to do. Returns its processor time since `start`.
+fn work_since(daemon: &Daemon, start: u64) -> u64 {
+    eventually("the daemon has nothing to do", || !is_at_work(daemon));
+    work(daemon) - start
+}
+
+/// Texts that are made of the metadata of very many attributes take seconds. A reader that is gone ends that.
+#[test]
+fn texts_end_with_their_reader() {
+    let _watchdog = Watchdog::start("texts_end_with_their_reader");
+    if !can_mount() {
+        return;
+    }
+    let attributes: Vec<Attribute> = (0..ATTRIBUTES).map(|number| attribute(&format!("a{number}"), 6, None)).collect();
+    let array = Stored::new(&schema(100, 100, attributes.into_iter()));
+    for name in ["schema.json", "schema.txt", "README.txt"] {
+        let daemon = Daemon::start(Place::new(), &array.path(), &["--threads", "2", "--cache-size", "1G"]);
+        // What is made once.
+        fs::metadata(daemon.path("a0.u8")).unwrap();
+        let start = work_since(&daemon, 0);
+        let reader = stat(&daemon, name);
+        eventually("the daemon has worked for a while", || work(&daemon) > start + 20);
+        signal(reader.id(), "-KILL");
+        ends(reader, name);
+        let abandoned = work_since(&daemon, start);
+        let start = work(&daemon);
+        fs::metadata(daemon.path(name)).unwrap();
+        let whole = work_since(&daemon, start);
+        assert!(2 * abandoned < whole, "{name}: {abandoned} of {whole} hundredths of a second");
+        daemon.ends_by_signal("-TERM");
+    }
 }
 
 #[test]

@@ -8,8 +8,7 @@ use tilefs_export::{Labels, Metadatum};
 use tilefs_format::scalar::Range;
 use tilefs_reader::array::{OpenedArray, undecodable_fields};
 use tilefs_select::time;
-use tilefs_vfs::node::Node;
-use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_threads::cancellation;
 
 use crate::cells::MAX_PART_ROWS;
 use crate::cells::axis_summary::AxisSummary;
@@ -92,6 +91,7 @@ impl Explanations {
             let this = explanations.clone();
             let file = LazyFile::transient_text(fields.modified, move || {
                 let (description, lasts) = this.description();
+                cancellation::check()?;
                 Ok((write(&description), lasts))
             });
             builder.add(name, &EXPLANATION.facts, file);
@@ -111,6 +111,7 @@ impl Explanations {
             let mut own = FixedFolder::new(fields.modified);
             let file = LazyFile::transient_text(fields.modified, move || {
                 let (description, lasts) = this.description();
+                cancellation::check()?;
                 Ok((views_txt(&description), lasts))
             });
             own.add_file(VIEWS, file);

@@ -6,6 +6,7 @@ use tilefs_export::column::{AuxiliaryCoordinates, Columns};
 use tilefs_export::content::offsets::Offsets;
 use tilefs_export::content::padded::longest;
 use tilefs_reader::array::Context;
+use tilefs_threads::cancellation;
 
 use crate::cells::{FieldId, column};
 use crate::fields::rasters::{self, Rasters};
@@ -42,6 +43,7 @@ pub fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
     let rasters = Rasters::of(fields)?;
     // An earlier mount may have saved the length of a field's longest text.
     let field_column = |id: FieldId| -> Result<Column> {
+        cancellation::check()?;
         let mut column = column(&*fields.subarray, id, rasters.describe_all(id)?)?;
         if let Some(offsets) = text_offsets(&column).filter(|_| texts == Texts::Measured) {
             column.longest = saved_longest(fields.context(), offsets)?;

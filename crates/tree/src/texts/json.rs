@@ -20,6 +20,7 @@ use tilefs_format::text::is_text;
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_select::coordinate_text;
 use tilefs_select::time;
+use tilefs_threads::cancellation;
 
 use super::description::{CellsSummary, Description};
 use crate::cells::axis_summary::AxisSummary;
@@ -71,7 +72,9 @@ fn object(description: &Description<'_>) -> Value {
     put("fragments", description.fragments.into());
     let numbers = 0..schema.dimensions.len();
     put("dimensions", numbers.map(|number| dimension(description, number)).collect());
-    put("attributes", schema.attributes.iter().map(|one| attribute(description, one)).collect());
+    // A text that nobody waits for is not kept.
+    let attributes = schema.attributes.iter().take_while(|_| !cancellation::is_cancelled());
+    put("attributes", attributes.map(|one| attribute(description, one)).collect());
     put("coordinate_filters", pipeline_json(&schema.coords_filters));
     put("offset_filters", pipeline_json(&schema.offsets_filters));
     put("validity_filters", pipeline_json(&schema.validity_filters));
@@ -91,7 +94,7 @@ fn object(description: &Description<'_>) -> Value {
 fn put_lists(description: &Description<'_>, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
     let first = first_fields(description);
     let (mut files, mut left_out) = (Vec::new(), 0);
-    for one in description.files.iter() {
+    for one in description.files.iter().take_while(|_| !cancellation::is_cancelled()) {
         match one.field.as_deref().is_none_or(|field| first.contains(field)) {
             true => files.push(file(one)),
             false => left_out += 1,

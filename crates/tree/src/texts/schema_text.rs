@@ -6,7 +6,7 @@ use tilefs_format::schema::{Attribute, CellValNum, Dimension};
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_select::time;
 use tilefs_select::{coordinate_text, range_text};
-use tilefs_vfs::node::quoting::{in_line, quoted};
+use tilefs_threads::cancellation;
 
 use super::description::{CellsSummary, Description};
 use super::json::layout_name;
@@ -43,7 +43,7 @@ pub fn schema_text(description: &Description<'_>) -> String {
         lines.line(1, &dimension_line(description, number, dimension, axis));
     }
     lines.line(0, "variables:");
-    for attribute in &schema.attributes {
+    for attribute in schema.attributes.iter().take_while(|_| !cancellation::is_cancelled()) {
         attribute_lines(&mut lines, description, attribute);
     }
     for number in 0..schema.dimensions.len() {

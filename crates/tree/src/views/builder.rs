@@ -11,9 +11,8 @@ use std::time::SystemTime;
 use tilefs_base::error::Result;
 use tilefs_export::Field;
 use tilefs_export::column::extension::of_datatype;
-use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
-use tilefs_vfs::node::listing::Listing;
-use tilefs_vfs::node::{Entry, EntryKind, File as _, Folder, Node};
+use tilefs_format::error::Result;
+use tilefs_threads::cancellation;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
@@ -63,7 +62,8 @@ pub struct FileList {
 }
 
 impl FileList {
-    /// Returns the files, and the paths that do not exist, with the reasons. Describes the files of all fields.
+    /// Returns the files, and the paths that do not exist, with the reasons. Describes the files of all fields, until nobody
+    /// waits for it: then what is returned is incomplete.
     pub fn describe(&self) -> (Files, Vec<(String, String)>) {
         let (mut files, mut absent) = (Vec::new(), Vec::new());
         for note in &self.notes {
@@ -71,7 +71,7 @@ impl FileList {
                 FileNote::File(facts) => files.push(facts.clone()),
                 FileNote::Absent { path, reason } => absent.push((path.clone(), reason.clone())),
                 FileNote::Fields(place, fields) => {
-                    for (field, declared) in fields.declared() {
+                    for (field, declared) in fields.declared().take_while(|_| !cancellation::is_cancelled()) {
                         declared.into_iter().for_each(|one| place.note(one, &field, &mut files, &mut absent));
                     }
                 }
