@@ -1,8 +1,8 @@
 """Changes the inputs of what tilefs shows, one after the other.
 
-    changed_inputs.py FOLDER
+    changed_inputs.py FOLDER NAME...
 
-Writes datasets into FOLDER, and prints the name of each as a line `dataset NAME`. Then makes one change of it for each
+Writes datasets of these names into FOLDER, and prints the name of each as a line `dataset NAME`. Then makes one change of it for each
 line of standard input, and prints the change's name.
 """
 
@@ -267,35 +267,35 @@ def of_variants(uri, layout):
             else:
                 array[0:2] = cells
 
-    write_headers(lambda text, _: text.replace("q10", "a_longer_name"))
-    yield "the names of filters"
-    write_headers(lambda text, number: text.replace("q10", "another") if number else text)
-    yield "the header of one sample"
-    if layout < 4:
-        def listed(*values):
-            return np.bytes_(base64.b64encode(",".join(values).encode()))
-
+    if layout == 2:
+        write_headers(lambda text, _: text.replace("q10", "a_longer_name"))
+        yield "the names of filters"
         metadata(f"{uri}/data", sample_ids=listed("one\t1", "two\t0"))
         yield "samples with each other's names"
-        metadata(f"{uri}/data", sample_ids=listed("a_longer_name\t0", "two\t1"))
-        yield "the name of a sample"
+    if layout == 3:
+        write_headers(lambda text, number: text.replace("q10", "another") if number else text)
+        yield "the header of one sample"
         metadata(f"{uri}/data", contig_offsets=listed("chr2\t0", "chr1\t120"))
         yield "contigs that changed places"
-    metadata(f"{uri}/data", anchor_gap=np.uint32(500))
-    yield "the anchor gap"
-    metadata(f"{uri}/data", anchor_gap=np.uint32(1000))
-    bases("G", "T")
-    yield "other bases of the reference"
-    with open(reference, "w") as fasta:
-        fasta.write(">chr1\n" + "A" * 120 + "\n")
-    yield "a contig less in the reference"
-    with open(f"{reference}.fai", "w") as index:
-        index.write("chr1\t100\t6\t120\t121\n")
-    yield "an index of the reference"
+    if layout == 4:
+        write_headers(lambda text, number: text.replace("q10", "another_one") if number else text)
+        yield "the header of one sample"
+        bases("A", "T")
+        yield "other bases of the reference"
+        with open(reference, "w") as fasta:
+            fasta.write(">chr1\n" + "A" * 120 + "\n")
+        yield "a contig less in the reference"
+        with open(f"{reference}.fai", "w") as index:
+            index.write("chr1\t100\t6\t120\t121\n")
+        yield "an index of the reference"
+
+
+def listed(*values):
+    return np.bytes_(base64.b64encode(",".join(values).encode()))
 
 
 def main():
-    [folder] = sys.argv[1:]
+    folder, *names = sys.argv[1:]
     datasets = {
         "dense": lambda uri: of_table(uri, False, False),
         "sparse": lambda uri: of_table(uri, True, False),
@@ -303,9 +303,13 @@ def main():
         "labels_of_rows": lambda uri: of_table(uri, True, True),
         "geometries": of_geometries,
         "raster": of_raster,
+        "experiment": of_experiment,
+        "variants2": lambda uri: of_variants(uri, 2),
+        "variants3": lambda uri: of_variants(uri, 3),
+        "variants4": lambda uri: of_variants(uri, 4),
     }
-    for name, make in datasets.items():
-        changes = make(f"{folder}/{name}")
+    for name in names:
+        changes = datasets[name](f"{folder}/{name}")
         next(changes)
         print(f"dataset {name}", flush=True)
         for line in sys.stdin:
