@@ -3,6 +3,14 @@
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::time_text;
 
+/// The greatest integer, and the negative of the least, up to which all integers are exact as doubles.
+const MAX_EXACT: u128 = 1 << 53;
+
+/// Returns whether an integer, and all that are closer to 0, are exact as doubles.
+pub fn is_exact(value: impl Into<i128>) -> bool {
+    value.into().unsigned_abs() <= MAX_EXACT
+}
+
 /// Returns an integer of any type, including dates and booleans; `None` if it is not an integer or has another size.
 pub fn integer(datatype: Datatype, value: &[u8]) -> Option<i128> {
     let mut wide = [0; 8];
@@ -51,6 +59,17 @@ fn float_text(value: impl Into<f64> + std::fmt::Debug + Copy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exact_integers_have_exact_neighbours() {
+        let is_itself = |value: i64| value as f64 as i128 == i128::from(value);
+        let end = 1i64 << 53;
+        for value in [0, 1, end - 1, end] {
+            assert!([value, -value].into_iter().all(|value| is_exact(value) && is_itself(value)), "{value}");
+        }
+        assert!(!is_exact(end + 1) && !is_exact(-end - 1) && !is_itself(end + 1));
+        assert!(!is_exact(u64::MAX) && !is_exact(i64::MIN) && !is_exact(i128::MIN));
+    }
 
     #[test]
     fn integers_keep_their_sign() {

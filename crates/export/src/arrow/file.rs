@@ -11,7 +11,7 @@ use tilefs_threads::single_flight::SingleFlight;
 use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, BatchContents, Block, BufferPlace, FieldNode, MAGIC};
 use super::schema::{DataType, Schema};
-use super::types::{ArrowColumn, BufferLayout, in_memory, label_type, label_values};
+use super::types::{ArrowColumn, BufferLayout, in_memory, label_column};
 use crate::column::{FormatResult, Labels, Unrepresentable};
 use crate::content::bits::Bits;
 use crate::content::compose::Concat;
@@ -150,7 +150,8 @@ fn dictionary(labels: &Labels) -> FormatResult<(BatchContents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
     let (mut body, mut buffers) = (Vec::new(), vec![BufferPlace { offset: 0, length: 0 }]);
-    if matches!(label_type(labels), DataType::LargeUtf8 | DataType::LargeBinary) {
+    let column = label_column(labels);
+    if matches!(column.data_type, DataType::LargeUtf8 | DataType::LargeBinary) {
         let texts = labels.utf8_or_stored();
         let mut end = 0u64;
         body.extend(end.to_le_bytes());
@@ -166,7 +167,7 @@ fn dictionary(labels: &Labels) -> FormatResult<(BatchContents, Vec<u8>)> {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
             return Err(Unrepresentable::several_values_of_labels(&labels.name));
         }
-        body = match label_values(labels) {
+        body = match column.made {
             Some(ArrowColumn { layout: BufferLayout::Bits, values, .. }) => in_memory(&Bits::new(values)),
             Some(column) => in_memory(&*column.values),
             None => Ok(labels.values.concat()),

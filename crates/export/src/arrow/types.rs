@@ -18,6 +18,7 @@ use crate::content::blanked::Blanked;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::masked::Masked;
 use crate::content::offsets::Offsets;
+use crate::content::refusal::TOO_FAR;
 use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
 
@@ -102,14 +103,12 @@ impl ArrowColumn {
         };
         let values: Arc<dyn Content> = match (days, seconds_of(field.datatype)) {
             (Some(days), _) => as_days(values, named, move |value| days(under_null(value))),
-            (None, Some(seconds)) if is_count => {
-                Arc::new(Converted::integers(values, "seconds", named, move |value| {
-                    seconds(under_null(value)).map(i64::to_le_bytes)
-                }))
-            }
+            (None, Some(seconds)) if is_count => Arc::new(Converted::integers(values, TOO_FAR, named, move |value| {
+                seconds(under_null(value)).map(i64::to_le_bytes)
+            })),
             (None, None) if is_count && field.datatype.is_time() && MissingAsNull::may_lack_times(column) => {
                 let each = move |value| Some(under_null(value).to_le_bytes());
-                Arc::new(Converted::integers(values, "a duration", named, each))
+                Arc::new(Converted::integers(values, TOO_FAR, named, each))
             }
             _ => values,
         };
@@ -141,7 +140,7 @@ fn data_type(field: &Field) -> FormatResult<(DataType, BufferLayout)> {
     Ok(match field.values_per_cell {
         Some(1) => match code_labels(field) {
             Some(labels) => (
-                DataType::Dictionary(Box::new(element_type(datatype)), Box::new(label_type(labels))),
+                DataType::Dictionary(Box::new(element_type(datatype)), Box::new(label_column(labels).data_type)),
                 BufferLayout::Values(size),
             ),
             None if value == DataType::Boolean => (value, BufferLayout::Bits),
@@ -238,7 +237,7 @@ pub fn as_days(
     column: ConvertedColumn,
     of: impl Fn(i64) -> Option<i64> + Send + Sync + 'static,
 ) -> Arc<dyn Content> {
-    Arc::new(Converted::integers(values, "a day of 32 bits", column, move |value| {
+    Arc::new(Converted::integers(values, TOO_FAR, column, move |value| {
         of(value).and_then(|days| i32::try_from(days).ok()).map(i32::to_le_bytes)
     }))
 }
@@ -257,13 +256,25 @@ fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     }
 }
 
-/// Returns the type of the labels: text, bytes if some label is not text, numbers, booleans, dates or times.
-pub fn label_type(labels: &Labels) -> DataType {
-    match labels.datatype.kind() {
-        Kind::Bytes if labels.are_text() => DataType::LargeUtf8,
-        Kind::Bytes => DataType::LargeBinary,
-        _ => label_values(labels).map_or(element_type(labels.datatype), |column| column.field.data_type),
-    }
+/// The labels of an enumeration as the values of a dictionary.
+pub struct LabelColumn {
+    /// Text, bytes if some label is not text, numbers, booleans, dates or times.
+    pub data_type: DataType,
+    /// Their values, unless they are texts or bytes, or the numbers that TileDB stores.
+    pub made: Option<ArrowColumn>,
+}
+
+/// Returns the labels as the values of a dictionary.
+pub fn label_column(labels: &Labels) -> LabelColumn {
+    let (data_type, made) = match labels.datatype.kind() {
+        Kind::Bytes if labels.are_text() => (DataType::LargeUtf8, None),
+        Kind::Bytes => (DataType::LargeBinary, None),
+        _ => {
+            let made = label_values(labels);
+            (made.as_ref().map_or(element_type(labels.datatype), |made| made.field.data_type.clone()), made)
+        }
+    };
+    LabelColumn { data_type, made }
 }
 
 /// Returns all bytes of a content made of labels.
@@ -279,11 +290,16 @@ pub fn in_memory(labels: &dyn Content) -> Result<Vec<u8>> {
 
 /// Returns labels that are no text as a column of their own type. `None` if they are times of which one is "not a time",
 /// which no dictionary may have, or does not fit the type: such labels are the counts that TileDB stores.
-pub fn label_values(labels: &Labels) -> Option<ArrowColumn> {
+fn label_values(labels: &Labels) -> Option<ArrowColumn> {
     let column = labels.column(&labels.name);
     column.check().ok()?;
-    let made = ArrowColumn::new(&column).ok()?;
-    let is_time = labels.datatype.time_unit().is_some();
-    let are_times = || made.validity.is_none() && in_memory(&*made.values).is_ok();
-    (!is_time || are_times()).then_some(made)
+    let mut made = ArrowColumn::new(&column).ok()?;
+    if labels.datatype.time_unit().is_some() {
+        if made.validity.is_some() {
+            return None;
+        }
+        // Converted only here: a reader of the values finds them in memory.
+        made.values = Arc::new(in_memory(&*made.values).ok()?);
+    }
+    Some(made)
 }

@@ -119,7 +119,7 @@ impl Boxes for BoxedRows {
                     count.saturating_add(1).saturating_mul(8),
                 ));
                 let named = ConvertedColumn::new(&all.field.name).from_row(Some(first));
-                let from_here = Converted::integers(own, "an offset", named, move |offset| {
+                let from_here = Converted::integers(own, "before the first offset", named, move |offset| {
                     Some((offset as u64).checked_sub(start)?.to_le_bytes())
                 });
                 (Arc::new(Slice::new(all.values, start, length)) as _, Some(Arc::new(from_here).into()))

@@ -132,10 +132,10 @@ impl ConvertedColumn {
         ConvertedColumn { first_row, ..self }
     }
 
-    /// Returns the error that a value, by its number, cannot be shown as `what`.
+    /// Returns the error of a value, by its number, that a format cannot hold: `what` the value is instead.
     fn refused(&self, number: u64, value: i64, what: &str) -> Error {
         let row = self.first_row.map(|first| format!(" of row {}", first.saturating_add(number))).unwrap_or_default();
-        Error::unsupported(format!("the value {value}{row} as {what}")).in_field(&self.name)
+        Error::unsupported(format!("the value {value}{row}, which is {what}")).in_field(&self.name)
     }
 }
 
@@ -180,7 +180,7 @@ impl Converted {
     }
 
     /// Applies a function to 64-bit integers; `None` from it is an error that names the column and the row of the value,
-    /// which `what` cannot be.
+    /// and says `what` the value is, such as "no integer of 32 bits".
     pub fn integers<const TO: usize>(
         of: Arc<dyn Content>,
         what: &'static str,
@@ -333,7 +333,7 @@ mod tests {
         let bytes: Arc<dyn Content> = Arc::new(bytes.collect::<Vec<u8>>());
         let narrow = |column: ConvertedColumn| {
             let fitting = |value| i32::try_from(value).ok().map(i32::to_le_bytes);
-            Converted::integers(bytes.clone(), "an integer of 32 bits", column, fitting)
+            Converted::integers(bytes.clone(), "no integer of 32 bits", column, fitting)
         };
         let column = ConvertedColumn::new("count");
         let mut whole = vec![0; 4 * (last as usize + 1)];
@@ -341,11 +341,11 @@ mod tests {
         let error = |column| narrow(column).read_at(0, &mut vec![0; 4 * (last as usize + 1)]).unwrap_err().to_string();
         let found = error(column.clone());
         assert!(
-            found.contains("count") && found.contains(&format!("{} of row {last} as an integer", i64::MAX)),
+            found.contains("count") && found.contains(&format!("{} of row {last}, which is no integer", i64::MAX)),
             "{found}"
         );
         let found = error(column.clone().from_row(Some(7)));
-        assert!(found.contains(&format!("of row {} as", last + 7)), "{found}");
+        assert!(found.contains(&format!("of row {}, which is", last + 7)), "{found}");
         let found = error(column.from_row(None));
         assert!(found.contains("count") && !found.contains("row"), "{found}");
     }

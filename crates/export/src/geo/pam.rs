@@ -17,13 +17,11 @@ use tilefs_threads::cancellation;
 use crate::geo::bands::{Band, Bands};
 use crate::geo::georeference::Georeference;
 use crate::geo::pam_metadata::{ControlPoints, MetadataDomain};
+use crate::geo::wkt;
 use crate::number;
 
 /// Maximum number of bands whose settings are read; GDAL supports no more.
 const MAX_BANDS: u64 = 65_536;
-
-/// Maximum length of a coordinate system in bytes; real ones have a few thousand. Each raster has a copy.
-const LONGEST_SYSTEM: usize = 256 << 10;
 
 /// The root element.
 const ROOT: &str = "PAMDataset";
@@ -74,9 +72,10 @@ impl Pam {
             match child.name() {
                 "SRS" if place.system.is_none() => {
                     let text = trimmed(reader, &child)?;
-                    if text.as_ref().is_some_and(|text| text.len() > LONGEST_SYSTEM) {
+                    if text.as_ref().is_some_and(|text| text.len() > wkt::MAX_LENGTH) {
                         return Err(Error::unsupported(format!(
-                            "a coordinate system of more than {LONGEST_SYSTEM} bytes"
+                            "a coordinate system of more than {} bytes",
+                            wkt::MAX_LENGTH
                         )));
                     }
                     place.system = Some((text, child));

@@ -74,8 +74,8 @@ pub(crate) const SHARED: [UnitName; 4] = [
 /// Maximum depth of nested elements; real systems have fewer than ten.
 const MAX_DEPTH: usize = 32;
 
-/// Maximum length of a text in bytes; real ones have a few thousand.
-const MAX_LENGTH: usize = 256 << 10;
+/// Maximum length of the text of a coordinate system in bytes; real ones have a few thousand.
+pub const MAX_LENGTH: usize = 256 << 10;
 
 /// A coordinate system.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,6 +8,8 @@ use tilefs_format::text::is_text;
 
 use crate::cf::{NOT_A_TIME, counted_days, days_of};
 use crate::content::element::{Converted, ConvertedColumn, Swapped};
+use crate::content::refusal::TOO_FAR;
+use crate::number;
 
 /// The forms of netCDF in which an array can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +79,6 @@ impl NcType {
     }
 }
 
-/// Doubles represent all integers exactly up to this magnitude.
-const EXACT_IN_DOUBLE: i128 = 1 << 53;
-
 /// The representation of the values of a datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NcEncoding {
@@ -118,22 +117,24 @@ impl NcEncoding {
     pub fn apply(self, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
         let column = ConvertedColumn::new(name);
         let count = move |value: i64| self.count(value);
+        let is_date = counted_days(self.datatype).is_some();
+        let refused = |integer: &'static str| if is_date { TOO_FAR } else { integer };
         match self.nc_type {
             _ if self.datatype.size() < 8 || self.datatype == Datatype::Float64 => {}
             NcType::Int => {
                 let each = move |value| i32::try_from(count(value)?).ok().map(i32::to_be_bytes);
-                return Arc::new(Converted::integers(values, "a 32-bit integer", column, each));
+                return Arc::new(Converted::integers(values, refused("no integer of 32 bits"), column, each));
             }
             NcType::Double => {
-                let fits = |value: &i64| i128::from(*value).abs() <= EXACT_IN_DOUBLE;
+                let fits = |value: &i64| number::is_exact(*value);
                 let each = move |value| count(value).filter(fits).map(|value| (value as f64).to_be_bytes());
-                return Arc::new(Converted::integers(values, "a double", column, each));
+                return Arc::new(Converted::integers(values, refused("no integer that a double holds"), column, each));
             }
             _ => {
                 if let Some(days) = counted_days(self.datatype) {
                     // An error would be one of the whole file: netCDF's library reads 4 MiB with the header.
                     let each = move |value| Some(days(value).unwrap_or(NOT_A_TIME).to_be_bytes());
-                    return Arc::new(Converted::integers(values, "days", column, each));
+                    return Arc::new(Converted::integers(values, TOO_FAR, column, each));
                 }
             }
         }
@@ -147,7 +148,7 @@ impl NcEncoding {
     pub fn apply_little_endian(self, values: Arc<dyn Content>, name: &str) -> Arc<dyn Content> {
         let Some(days) = counted_days(self.datatype) else { return values };
         let each = move |value| Some(days(value).unwrap_or(NOT_A_TIME).to_le_bytes());
-        Arc::new(Converted::integers(values, "days", ConvertedColumn::new(name), each))
+        Arc::new(Converted::integers(values, TOO_FAR, ConvertedColumn::new(name), each))
     }
 
     /// Returns the big-endian number of "not a time", if the values are days that all 64-bit integers count.
@@ -183,8 +184,9 @@ fn narrow(datatype: Datatype, (lowest, highest): (i128, i128)) -> Option<NcType>
         None => Some(value),
     };
     let (lowest, highest) = (days(lowest)?, days(highest)?);
-    let within = |limit: i128| lowest >= -limit && highest <= limit;
-    if within(i128::from(i32::MAX)) { Some(NcType::Int) } else { within(EXACT_IN_DOUBLE).then_some(NcType::Double) }
+    let both = |is_held: fn(i128) -> bool| is_held(lowest) && is_held(highest);
+    let is_int = |value: i128| value.unsigned_abs() <= i32::MAX.unsigned_abs().into();
+    if both(is_int) { Some(NcType::Int) } else { both(number::is_exact).then_some(NcType::Double) }
 }
 
 #[cfg(test)]

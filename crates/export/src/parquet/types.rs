@@ -9,12 +9,13 @@ use tilefs_format::time_unit::TimeUnit;
 
 use crate::arrow::schema::{ArrowField, ArrowTimeUnit, DataType};
 use crate::arrow::types::{
-    as_days, bytes_type, code_labels, element_type, in_memory, label_type, label_values, value_type,
+    LabelColumn, as_days, bytes_type, code_labels, element_type, in_memory, label_column, value_type,
 };
 use crate::column::missing::MissingAsNull;
 use crate::column::{Column, ColumnStatistics, Elements, Field, FormatResult, Labels, Unrepresentable};
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
+use crate::content::refusal::TOO_FAR;
 use crate::content::utf8::Utf8Values;
 use crate::content::validity::Validity;
 use crate::number;
@@ -308,7 +309,7 @@ impl StoredType {
             _ => (4, Some(narrowed::<8, 4>)),
         };
         let (width, conversion) = conversion;
-        let (values, arrow) = match label_type(labels) {
+        let (values, arrow) = match label_column(labels).data_type {
             text @ (DataType::LargeUtf8 | DataType::LargeBinary) => {
                 (text.clone(), DataType::Dictionary(Box::new(DataType::Int32), Box::new(text)))
             }
@@ -353,11 +354,11 @@ fn time_conversion(datatype: Datatype) -> Option<ValueConversion> {
         (true, TimeUnit::Month) => Some(|values, column| as_days(values, column, calendar::days_of_months)),
         (true, TimeUnit::Week) => Some(|values, column| as_days(values, column, |weeks| weeks.checked_mul(7))),
         (true, TimeUnit::Day) => Some(|values, column| as_days(values, column, Some)),
-        (true, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3_600_000, "milliseconds")),
-        (true, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60_000, "milliseconds")),
-        (true, TimeUnit::Second) => Some(|values, column| multiplied(values, column, 1000, "milliseconds")),
-        (false, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3600, "seconds")),
-        (false, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60, "seconds")),
+        (true, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3_600_000)),
+        (true, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60_000)),
+        (true, TimeUnit::Second) => Some(|values, column| multiplied(values, column, 1000)),
+        (false, TimeUnit::Hour) => Some(|values, column| multiplied(values, column, 3600)),
+        (false, TimeUnit::Minute) => Some(|values, column| multiplied(values, column, 60)),
         _ => None,
     }
 }
@@ -384,8 +385,8 @@ fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>, _: Con
     }))
 }
 
-fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64, what: &'static str) -> Arc<dyn Content> {
-    Arc::new(Converted::integers(values, what, column, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
+fn multiplied(values: Arc<dyn Content>, column: ConvertedColumn, factor: i64) -> Arc<dyn Content> {
+    Arc::new(Converted::integers(values, TOO_FAR, column, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
 }
 
 /// Returns the labels of codes if they are booleans, of which Parquet has no dictionaries.
@@ -421,14 +422,12 @@ fn dictionary(labels: &Labels) -> FormatResult<LabelDictionary> {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
             return Err(Unrepresentable::several_values_of_labels(&labels.name));
         }
-        let data_type = label_type(labels);
-        let values = label_values(labels).map_or_else(|| Arc::new(labels.values.concat()) as _, |made| made.values);
+        let LabelColumn { data_type, made } = label_column(labels);
+        let values = made.map_or_else(|| Arc::new(labels.values.concat()) as _, |made| made.values);
         let named = ConvertedColumn::new(&labels.name);
         let values = match StoredType::of_type(data_type.clone()).conversion {
             Some(convert) => convert(values, named),
-            None if data_type == DataType::Timestamp(ArrowTimeUnit::Second) => {
-                multiplied(values, named, 1000, "milliseconds")
-            }
+            None if data_type == DataType::Timestamp(ArrowTimeUnit::Second) => multiplied(values, named, 1000),
             None => values,
         };
         plain = in_memory(&*values).map_err(|error| Unrepresentable::new(error.to_string()))?;

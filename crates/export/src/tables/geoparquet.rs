@@ -31,6 +31,7 @@ use super::reach::{PlacedGeometries, Reach};
 use crate::column::{Column, Field, Metadatum};
 use crate::content::compose::Repeat;
 use crate::geo::projjson_of_wkt::projjson;
+use crate::geo::wkt;
 use crate::parquet::StructColumn;
 
 /// The key in the metadata of a Parquet file.
@@ -47,9 +48,6 @@ const JOINID: &str = "soma_joinid";
 const POINTS: &str = "geometry";
 const BOXES: &str = "bbox";
 const RADIUS: &str = "radius";
-
-/// Maximum size of a coordinate system in bytes.
-const MAX_SYSTEM: usize = 256 << 10;
 
 /// Returns the metadata of a file with these columns; `None` if none is a geometry.
 ///
@@ -181,7 +179,7 @@ fn described(columns: &[Column], of_array: &[Metadatum], primary: &str, facts: V
 
 /// Returns the PROJJSON of a coordinate system that is stored as such, or as well-known text.
 fn system(text: &str) -> Option<Value> {
-    let text = Some(text).filter(|text| text.len() <= MAX_SYSTEM)?;
+    let text = Some(text).filter(|text| text.len() <= wkt::MAX_LENGTH)?;
     let stored = json::parse::<Value>(text, cancellation::check).ok();
     let stored = stored.filter(|system| system.get("type").is_some_and(Value::is_string));
     stored.or_else(|| projjson(text))

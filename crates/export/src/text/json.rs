@@ -11,9 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::style::{NotShown, ShownResult};
-
-/// The greatest integer, and the negative of the least, up to which all are exact as doubles.
-const MAX_EXACT: u64 = 1 << 53;
+use crate::number;
 
 /// How integers of 64 bits are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +28,7 @@ impl WideIntegers {
         match self {
             WideIntegers::Numbers => false,
             WideIntegers::Strings => true,
-            WideIntegers::ExactNumbers => magnitude > MAX_EXACT,
+            WideIntegers::ExactNumbers => !number::is_exact(magnitude),
         }
     }
 }

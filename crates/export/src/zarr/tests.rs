@@ -10,6 +10,7 @@ use tilefs_reader::array::dense::IndexBox;
 use super::{METADATA, ZarrArray, ZarrGroup, ZarrNode, check, zarr};
 use crate::column::boxes::{BoxedColumns, BoxedRows, Boxes};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
+use crate::content::refusal::TOO_FAR;
 use crate::testing::{assert_random_access, read_all};
 
 /// An array of bytes with two axes in tiles of 2 by 2.
@@ -124,7 +125,7 @@ fn a_date_beyond_all_days_is_an_error_of_its_chunk() {
     let second = when.chunk(&[1]).unwrap().unwrap();
     second.read_at(0, &mut [0; 8]).unwrap();
     let error = second.read_at(0, &mut [0; 16]).unwrap_err().to_string();
-    assert_eq!(error, format!("not supported: the value {} of row 3 as days (field when)", i64::MAX));
+    assert_eq!(error, format!("not supported: the value {} of row 3, which is {TOO_FAR} (field when)", i64::MAX));
 }
 
 #[test]

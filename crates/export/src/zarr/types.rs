@@ -18,6 +18,7 @@ use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::blanked::Blanked;
 use crate::content::element::{Converted, ConvertedColumn};
 use crate::content::offsets::Offsets;
+use crate::content::refusal::TOO_FAR;
 use crate::content::utf8::Utf8Values;
 
 /// The type of an array's elements, and the conversion of cells to them.
@@ -187,7 +188,7 @@ impl ZarrType {
         match cf::counted_days(self.datatype) {
             Some(days) => {
                 let each = move |value| days(value).map(i64::to_le_bytes);
-                Arc::new(Converted::integers(values, "days", column, each))
+                Arc::new(Converted::integers(values, TOO_FAR, column, each))
             }
             None => values,
         }

@@ -3,17 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tilefs_base::content::Content;
-use tilefs_base::error::{Error, Result};
-use tilefs_base::inputs::{Recorded, Recorder};
-use tilefs_base::output::Output;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
 use tilefs_export::parquet::TileRows;
-use tilefs_reader::array::OpenedArray;
-use tilefs_reader::array::origin::{self, CellOrigin, CellRun};
+use tilefs_export::{Content, number};
+use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCondition, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };
@@ -23,9 +19,6 @@ use tilefs_threads::single_flight::SingleFlight;
 
 use crate::cells::label_search::selectable;
 use crate::cells::{FieldId, Subarray};
-
-/// Bounds beyond this magnitude let no format use a narrower type than 64 bits.
-const EXACT: i128 = 1 << 53;
 
 /// The selected coordinates along each dimension, in the array reader's form.
 type Ranges = Vec<Option<Vec<CoordinateRange>>>;
@@ -160,7 +153,8 @@ impl Subarray for SparseSubarray {
         let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(dimension));
         let Some(range) = current.or(schema.dimensions[dimension].domain.as_ref()) else { return Ok(None) };
         let Some(domain) = integer_ends(range) else { return Ok(None) };
-        if domain.0 >= -EXACT && domain.1 <= EXACT {
+        // Wider bounds let no format use a narrower type than 64 bits.
+        if number::is_exact(domain.0) && number::is_exact(domain.1) {
             return Ok(Some(domain));
         }
         let mut found: Option<(i128, i128)> = None;

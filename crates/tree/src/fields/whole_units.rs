@@ -47,7 +47,7 @@ pub fn in_whole_units(column: Column) -> Result<Column> {
     };
     let whole = move |value: i64| (value % units == 0).then(|| (value / units).to_le_bytes());
     let named = ConvertedColumn::new(&column.field.name);
-    let values = Converted::integers(column.values.clone(), "whole days or seconds", named, whole);
+    let values = Converted::integers(column.values.clone(), "no whole day or second", named, whole);
     let stored_as = Some(column.field.datatype);
     let field = Field { datatype, stored_as, fill: Vec::new(), no_data: None, null: None, ..column.field.clone() };
     let bounds = Some(((least / units).into(), (greatest / units).into()));

@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::sizing::Sizing;
-use tilefs_base::error::Result;
-use tilefs_export::Column;
 use tilefs_export::column::computed::Notation;
-use tilefs_export::text;
+use tilefs_export::{Column, number, text};
+use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 use tilefs_vfs::node::lazy::LazyFile;
 
@@ -42,9 +40,6 @@ pub static JSON_LINES: View = View {
     ..View::PLAIN
 };
 
-/// Integers up to this one, and down to its negative, are exact as doubles.
-const MAX_EXACT: i128 = 1 << 53;
-
 fn file(fields: &FieldFolder) -> LazyFile {
     file_of_lines(fields, table)
 }
@@ -70,8 +65,8 @@ fn is_within_doubles(fields: &FieldFolder, id: FieldId) -> bool {
     let FieldId::Dimension(number) = id else { return false };
     let domain = fields.schema().dimensions.get(number).and_then(|dimension| dimension.domain.as_ref());
     let is_exact = |end: &Scalar| match *end {
-        Scalar::Signed(end) => i128::from(end).abs() <= MAX_EXACT,
-        Scalar::Unsigned(end) => i128::from(end) <= MAX_EXACT,
+        Scalar::Signed(end) => number::is_exact(end),
+        Scalar::Unsigned(end) => number::is_exact(end),
         _ => false,
     };
     domain.is_some_and(|domain| is_exact(&domain.low) && is_exact(&domain.high))

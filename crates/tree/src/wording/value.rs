@@ -85,9 +85,6 @@ pub fn scalar_json(datatype: Datatype, scalar: &Scalar) -> Value {
     }
 }
 
-/// The largest integer up to which all integers are exact as doubles.
-const EXACT: u64 = 1 << 53;
-
 /// Repeats integers that a double may not represent as text: those under a key, or in a list under it, are added under
 /// the key with the suffix `_text`, as decimal digits. An existing key of that name is kept.
 pub fn with_large_integers_as_text(mut value: Value) -> Value {
@@ -115,8 +112,8 @@ fn add_texts(value: &mut Value) {
 /// Returns the digits of an integer, or of all in a list, if one is too large for a double.
 fn large_as_text(value: &Value) -> Option<Value> {
     let is_large = |one: &Value| match (one.as_u64(), one.as_i64()) {
-        (Some(number), _) => number > EXACT,
-        (_, Some(number)) => number.unsigned_abs() > EXACT,
+        (Some(integer), _) => !number::is_exact(integer),
+        (_, Some(integer)) => !number::is_exact(integer),
         _ => false,
     };
     let text = |one: &Value| if one.is_number() { one.to_string().into() } else { one.clone() };

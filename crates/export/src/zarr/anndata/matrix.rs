@@ -196,7 +196,7 @@ fn add_tasks<'c, 'o>(
 fn in_32_bits(column: Column) -> Column {
     let fitting = |value| i32::try_from(value).ok().map(i32::to_le_bytes);
     let named = ConvertedColumn::new(&column.field.name);
-    let values = Arc::new(Converted::integers(column.values, "a coordinate or count in 32 bits", named, fitting));
+    let values = Arc::new(Converted::integers(column.values, "no integer of 32 bits", named, fitting));
     let field = Field { datatype: Datatype::Int32, ..column.field };
     Column { field, values, ..column }
 }

@@ -444,7 +444,10 @@ fn part_of_matrix(
         let first = axes[axis].cut.as_ref().map_or(0, |cut| cut.start);
         let from_zero = move |coordinate: i64| coordinate.checked_sub_unsigned(first).map(i64::to_le_bytes);
         let named = ConvertedColumn::new(&stored.field.name);
-        Ok(Column { values: Arc::new(Converted::integers(stored.values, "coordinates", named, from_zero)), ..stored })
+        Ok(Column {
+            values: Arc::new(Converted::integers(stored.values, "before the first coordinate", named, from_zero)),
+            ..stored
+        })
     };
     for (length, axis) in shape.iter_mut().zip(axes) {
         if let Some(cut) = &axis.cut {
