@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{fixture, printed, tilefs};
+use support::handmade::{CHAR, Stored, attribute, plane};
 use support::stored::{Copy, stored};
 
 /// A time in the future: 9999-12-31T23:59:59.999Z.
@@ -151,6 +152,22 @@ fn views_of_other_arrays_say_why_they_are_not_there() {
     assert!(String::from_utf8_lossy(&nested.stderr).contains("no such file"), "{nested:?}");
 }
 
+/// A folder without files explains the names that its files would have, and no others.
+#[test]
+fn absent_files_of_absent_folders_are_explained() {
+    let stored = Stored::new(&plane(4, 4, [attribute("letter", CHAR, None)].into_iter()));
+    let array = stored.path().display().to_string();
+    for (path, is_explained) in
+        [("tiff", true), ("tiff/letter.tif", true), ("tiff/letter.txt", false), ("tiff/other.tif", false)]
+    {
+        let output = tilefs(&["cat", &array, path]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{path}: {said}");
+        assert_eq!(said.contains("the values are text or bytes"), is_explained, "{path}: {said}");
+        assert_eq!(said.contains("no such file"), !is_explained, "{path}: {said}");
+    }
+}
+
 #[test]
 fn files_without_end_are_refused() {
     let demo = fixture("demo").place.display().to_string();
@@ -177,6 +194,8 @@ fn wrong_words_say_what_to_type() {
         (vec!["cat", &demo, "slice/5-9,1/temp.f32"], 1, "write 5..9".to_owned()),
         (vec!["cat", &demo, "slice/5 .. 9,1/temp.f32"], 1, "write 5..9".to_owned()),
         (vec!["cat", &demo, "slice/y=1,2/temp.f32"], 1, "write y=1+2".to_owned()),
+        (vec!["cat", &demo, "slice/1,2,x=3/temp.f32"], 1, "2 selects along x already; to add 3, write 2+3".to_owned()),
+        (vec!["cat", &demo, "slice/y=1,y=3..5/temp.f32"], 1, "to add 3..5, write y=1+3..5".to_owned()),
         (vec!["cat", &demo, "slice/>=10,1/temp.f32"], 1, "write 10..".to_owned()),
         (vec!["cat", &demo, "slice/y>=10/temp.f32"], 1, "write y=10..".to_owned()),
         (vec!["stats", &demo], 2, "`cat MNT/.tilefs/stats.json`".to_owned()),
@@ -196,6 +215,7 @@ fn wrong_words_say_what_to_type() {
     }
     // What is written there is right.
     assert_eq!(printed(&["cat", &demo, "slice/y=1+2,x=1/temp.f32"]).len(), 8);
+    assert_eq!(printed(&["cat", &demo, "slice/1,2+3/temp.f32"]).len(), 8);
 }
 
 #[test]
