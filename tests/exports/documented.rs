@@ -8,9 +8,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs_tree::names::OF_ARRAYS;
-use tilefs_tree::{self as tree, TreeOptions};
-use tilefs_vfs::{EntryKind, Folder, Node};
+use tilefs_tree::views::names::reserved;
+use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
 
 use crate::mounted::Mounted;
 use crate::tools::has;
@@ -214,7 +213,7 @@ fn folder(of: &Arc<dyn Folder>, name: &str) -> Option<Arc<dyn Folder>> {
 fn served_paths(root: &Arc<dyn Folder>) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     let listed = root.list().unwrap().into_iter().map(|entry| entry.name);
-    for name in listed.chain(OF_ARRAYS.iter().map(|&name| name.to_owned())) {
+    for name in listed.chain(reserved().in_array.iter().map(|&name| name.to_owned())) {
         let Some(folder) = folder(root, &name) else {
             paths.extend(root.lookup(&name).unwrap().map(|_| name));
             continue;

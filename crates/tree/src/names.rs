@@ -28,7 +28,16 @@ const ANONYMOUS: &str = "data";
 /// The start of the part of a file name that is not an escape.
 const MARK: &str = "%~";
 
-/// Reserved names in the folder of an array.
+/// Names that fields of an array may not have.
+#[derive(Debug)]
+pub struct ReservedNames {
+    /// Reserved names in the folder of the array.
+    pub in_array: Vec<&'static str>,
+    /// The endings of the files of an attribute, in which `.EXT` stands for that of its type.
+    pub endings: Vec<&'static str>,
+}
+
+/// Reserved names in the folder of an array, besides the folders of views.
 pub const OF_ARRAYS: &[&str] = &[
     "README.txt",
     "schema.json",
@@ -39,19 +48,6 @@ pub const OF_ARRAYS: &[&str] = &[
     "dims",
     "enums",
     "labels",
-    "npy",
-    "text",
-    "netcdf",
-    "netcdf4",
-    "hdf5",
-    "arrow",
-    "parquet",
-    "zarr",
-    "zarr2",
-    "tiff",
-    "fits",
-    "nifti",
-    "F",
     "slice",
     "islice",
     "nonempty",

@@ -39,6 +39,7 @@ use crate::views;
 use crate::views::builder::FolderBuilder;
 use crate::views::described::LABELS;
 use crate::views::labels;
+use crate::views::names::field_names;
 use crate::wording::size::{dense_text, rows_text, sparse_text};
 use tilefs_vfs::node::Node;
 use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
@@ -65,8 +66,8 @@ pub fn folder_of(array: Arc<OpenedArray>, options: Arc<TreeOptions>, form: Array
     check_fields(&array)?;
     let modified = modified(&array);
     let names = match options.axes_of_images {
-        true => FieldNames::of(array.schema()).with_axes(form.axes.as_deref()),
-        false => FieldNames::of(array.schema()),
+        true => field_names(array.schema()).with_axes(form.axes.as_deref()),
+        false => field_names(array.schema()),
     };
     let names = Arc::new(names);
     let mut folder = match array.schema().array_type {

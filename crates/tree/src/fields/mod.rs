@@ -34,8 +34,10 @@ use tilefs_vfs::node::listing::Listing;
 use crate::cells::{FieldId, Subarray, describe_field};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::told::Told;
-use crate::names::{FileNames, OF_ARRAYS};
-use crate::shown::ShownViews;
+use crate::node::lazy::LazyFile;
+use crate::node::listing::{Listing, Sizing};
+use crate::node::names::{FileNames, ReservedNames};
+use crate::node::shown::ShownViews;
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]
@@ -47,17 +49,18 @@ pub struct FieldNames {
 }
 
 impl FieldNames {
-    pub fn of(schema: &ArraySchema) -> Self {
-        let mut names = FileNames::new(OF_ARRAYS);
+    /// Names the fields so that no file of one is called like another file. The views say which names are reserved.
+    pub fn of(schema: &ArraySchema, reserved: &ReservedNames) -> Self {
+        let mut names = FileNames::new(&reserved.in_array);
         let attributes = schema
             .attributes
             .iter()
             .map(|attribute| {
                 let values = format!(".{}", of_datatype(attribute.datatype));
-                let header = format!("{values}.hdr");
-                let beside = [".offsets.u64", ".valid.u8", ".txt", ".vrt", ".nhdr", ".mhd", ".npy", ".valid.npy"];
-                let all = [&[values.as_str(), &header][..], &beside].concat();
-                names.give_attribute(&attribute.name, &all)
+                let endings: Vec<String> =
+                    reserved.endings.iter().map(|ending| ending.replace(".EXT", &values)).collect();
+                let endings: Vec<&str> = endings.iter().map(String::as_str).collect();
+                names.give_attribute(&attribute.name, &endings)
             })
             .collect();
         let mut names = FileNames::new(&[]);

@@ -13,11 +13,12 @@ use crate::cells::dense::DenseSubarray;
 use crate::cells::label_search::labelled;
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray};
+use crate::fields::FieldFolder;
 use crate::fields::array_form::ArrayForm;
-use crate::fields::{FieldFolder, FieldNames};
+use crate::node::shown::ShownViews;
 use crate::options::Extent;
-use crate::shown::ShownViews;
-use crate::views::arrow::{ArrowValues, arrow_of};
+use crate::views::arrow::arrow_of;
+use crate::views::names::field_names;
 use crate::views::parts::part_of;
 use crate::views::tables;
 
@@ -61,7 +62,7 @@ impl ArrowParts {
         within: &[ChosenParts],
         most: u64,
     ) -> Result<Self> {
-        let names = Arc::new(FieldNames::of(array.schema()));
+        let names = Arc::new(field_names(array.schema()));
         let mut subarray: Arc<dyn Subarray> = if array.schema().is_sparse() {
             Arc::new(SparseSubarray::new(array, by_row))
         } else {

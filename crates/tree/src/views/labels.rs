@@ -17,13 +17,17 @@ use tilefs_vfs::node::{Folder, Node};
 
 use crate::cells::FieldId;
 use crate::cells::dense::DenseSubarray;
+use crate::fields::FieldFolder;
 use crate::fields::array_form::ArrayForm;
-use crate::fields::{FieldFolder, FieldNames};
-use crate::names::FileNames;
+use crate::node::lazy::{FixedFolder, LazyFile, LazyFolder};
+use crate::node::names::FileNames;
+use crate::node::shown::ShownViews;
+use crate::node::{Folder, Node};
 use crate::options::TreeOptions;
 use crate::shown::ShownViews;
 use crate::views::builder::FilesOfField;
 use crate::views::lines::LINES;
+use crate::views::names::field_names;
 use crate::views::raw::{OFFSETS, RAW, VALIDITY};
 
 /// Returns the folder of a whole array.
@@ -108,7 +112,7 @@ impl Labelled {
         let axis = self.selection.as_ref().and_then(|selection| selection.axes().get(label.dimension as usize));
         let (opened, subarray) = DenseSubarray::of_label(&self.array, label, axis)?;
         // The label's attribute has a generated name.
-        let mut names = FieldNames::of(opened.array.schema());
+        let mut names = field_names(opened.array.schema());
         if let Some(name) = names.attributes.get_mut(opened.attribute) {
             *name = stem.to_owned();
         }

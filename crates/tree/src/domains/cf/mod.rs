@@ -41,13 +41,14 @@ use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::grid::{GridArray, GridSubarray};
 use crate::cells::label_search::ColumnLabel;
 use crate::cells::{DenseBoxes, FieldId, Subarray, column};
+use crate::fields::FieldFolder;
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::padded;
 use crate::fields::rasters::Rasters;
-use crate::fields::{FieldFolder, FieldNames};
+use crate::node::shown::ShownViews;
 use crate::select::calendar::Calendar;
 use crate::select::{self, Addressing, DimensionBounds, SelectableLabel};
-use crate::shown::ShownViews;
+use crate::views::names::field_names;
 
 /// The variables of a group, or parts of them. No cells have been read but coordinates that are dimensions.
 pub struct GroupDataset {
@@ -120,7 +121,7 @@ impl MemberArray {
             Some(axis) => dimensions[axis].shown.clone(),
             None => AxisSelection::contiguous(0, 1),
         });
-        let (shown, names) = (Selection::new(shown.collect())?, Arc::new(FieldNames::of(schema)));
+        let (shown, names) = (Selection::new(shown.collect())?, Arc::new(field_names(schema)));
         let subarray = cells.part(shown);
         let (shown, form, told) = (ShownViews::NONE, ArrayForm::default(), Arc::default());
         let fields = FieldFolder { subarray, names, shown, modified, form, told };

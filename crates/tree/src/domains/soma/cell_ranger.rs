@@ -34,10 +34,14 @@ use crate::domains::soma::experiment::{DATA, OBSERVATIONS, measurement, measurem
 use crate::domains::soma::{
     self, INDEXES, JOINID, MatrixAxis, coordinates_of, index_name, position, selected, selection_of, value_field,
 };
+use crate::fields::FieldFolder;
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::labelled_column_of;
-use crate::fields::{FieldFolder, FieldNames};
-use crate::shown::ShownViews;
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::named::NamedFolder;
+use crate::node::shown::ShownViews;
+use crate::node::{Entry, Node};
+use crate::views::names::field_names;
 use crate::views::tables::measured;
 
 /// The name of the folder.
@@ -164,7 +168,7 @@ impl AxisNames {
         if let Some(cut) = &cut {
             subarray = selected(&*subarray, &format!("{JOINID}={}..{}", cut.start, cut.end.saturating_sub(1)))?;
         }
-        let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
+        let (names, shown) = (Arc::new(field_names(array.schema())), ShownViews::NONE);
         let (modified, form, told) = (SystemTime::UNIX_EPOCH, ArrayForm::default(), Arc::default());
         let fields = FieldFolder { subarray, names, shown, modified, form, told };
         Ok(AxisNames { fields, axis: MatrixAxis { length: Some(all), cut } })

@@ -41,9 +41,13 @@ use crate::domains::soma::object_type;
 use crate::domains::soma::plane_map::PlaneMap;
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::column_of;
-use crate::fields::{FieldFolder, FieldNames, meta};
+use crate::fields::{FieldFolder, meta};
+use crate::node::lazy::{FixedFolder, LazyFile};
+use crate::node::listing::Sizing;
+use crate::node::shown::ShownViews;
+use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
-use crate::shown::ShownViews;
+use crate::views::names::field_names;
 use crate::views::parquet::{GEOMETRY, file_of_shapes};
 use crate::views::zarr::group_folder;
 
@@ -282,7 +286,7 @@ impl SpatialStore {
         if !Sizing::Cells.is_listed(rows.most(), rows.exact().is_some()) {
             return reason("it has so many geometries that their kinds are not examined");
         }
-        let (names, shown) = (Arc::new(FieldNames::of(array.schema())), ShownViews::NONE);
+        let (names, shown) = (Arc::new(field_names(array.schema())), ShownViews::NONE);
         let (modified, form, told) = (self.modified, ArrayForm::default(), Arc::default());
         let fields = FieldFolder { subarray, names, modified, shown, form, told };
         if !FoundGeometries::of(&column_of(&fields, FieldId::Attribute(number))?)?.are_polygons() {
