@@ -1,13 +1,13 @@
 //! Damages an array with knowledge of the format: not only raw bytes, but also the fields within compressed metadata,
 //! the headers of chunks, lists of commits and names of files.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use tilefs_reader::array::Context;
 use tilefs_reader::array::decode_inline_tile;
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
 
+use support::generic_tile::compressed;
 use support::metadata_file::{generic_tiles, replace_generic_tile};
 
 /// A generator of numbers that depend only on the seed (SplitMix64).
@@ -150,34 +150,8 @@ fn damage_payload(bytes: &mut Vec<u8>, start: usize, end: usize, random: &mut Ra
         1 => payload.extend(vec![*random.pick(&[0, 1, b'\n', 255]); random.below(2 << 20)]),
         _ => damage_bytes(&mut payload, random),
     }
-    let tile = generic_tile(&payload, &bytes[start..end]);
-    replace_generic_tile(bytes, start, &tile);
-}
-
-/// Returns a generic tile with this payload and the header of another one.
-fn generic_tile(payload: &[u8], old: &[u8]) -> Vec<u8> {
-    let (mut count, mut chunks) = (0u64, Vec::new());
-    for chunk in payload.chunks(65536) {
-        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(chunk).expect("memory is written");
-        let data = encoder.finish().expect("memory is written");
-        for number in [chunk.len(), data.len(), 16, 0, 1, chunk.len(), data.len()] {
-            chunks.extend((number as u32).to_le_bytes());
-        }
-        chunks.extend(data);
-        count += 1;
-    }
-    let mut tile = old[..4].to_vec();
-    tile.extend((8 + chunks.len() as u64).to_le_bytes());
-    tile.extend((payload.len() as u64).to_le_bytes());
-    tile.push(4);
-    tile.extend(1u64.to_le_bytes());
-    tile.push(0);
-    tile.extend(18u32.to_le_bytes());
-    tile.extend([0, 0, 1, 0, 1, 0, 0, 0, 1, 5, 0, 0, 0, 1, 1, 0, 0, 0]);
-    tile.extend(count.to_le_bytes());
-    tile.extend(chunks);
-    tile
+    let Some(version) = bytes[start..end].first_chunk().copied().map(u32::from_le_bytes) else { return };
+    replace_generic_tile(bytes, start, &compressed(&payload, version));
 }
 
 fn damage_bytes(bytes: &mut Vec<u8>, random: &mut Random) {

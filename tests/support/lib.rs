@@ -25,6 +25,7 @@
 //! To make and to alter what is read:
 //!
 //! * [`stored`]: copies of stored arrays to alter, and the payloads of their generic tiles
+//! * [`generic_tile`]: makes these tiles
 //! * [`metadata_file`]: the generic tiles of a fragment metadata file
 //! * [`chunks`]: chunks as filters store them
 //! * [`handmade`]: arrays made byte by byte, which can claim anything
@@ -36,6 +37,7 @@
 pub mod bounded_allocator;
 pub mod counting_allocator;
 pub mod generated;
+pub mod generic_tile;
 pub mod http;
 pub mod own_process;
 pub mod parallel;

@@ -1,12 +1,13 @@
 //! Copies of stored arrays to alter, and the payloads of their generic tiles.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tilefs_format::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs_format::generic_tile::GenericTileHeader;
+
+use crate::generic_tile::{VERSION, compressed};
 
 /// A copy of an array or group of the fixtures.
 pub struct Copy(TempDir);
@@ -74,22 +75,7 @@ pub fn payload(file: &Path, key: Option<&Key>) -> Vec<u8> {
 
 /// Returns a generic tile that is compressed and not encrypted, as every library writes it.
 pub fn generic_tile(payload: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(payload).expect("compressed in memory");
-    let data = encoder.finish().expect("compressed in memory");
-    let mut chunk = 1u64.to_le_bytes().to_vec();
-    for number in [payload.len(), data.len(), 16, 0, 1, payload.len(), data.len()] {
-        chunk.extend((number as u32).to_le_bytes());
-    }
-    chunk.extend(data);
-    let mut tile = 22u32.to_le_bytes().to_vec();
-    tile.extend((chunk.len() as u64).to_le_bytes());
-    tile.extend((payload.len() as u64).to_le_bytes());
-    // Char of one byte, not encrypted, and a pipeline of one filter: GZIP.
-    tile.extend([4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 18, 0, 0, 0]);
-    tile.extend([0, 0, 1, 0, 1, 0, 0, 0, 1, 5, 0, 0, 0, 1, 1, 0, 0, 0]);
-    tile.extend(chunk);
-    tile
+    compressed(payload, VERSION)
 }
 
 /// Alters the payload of a file that is one generic tile.

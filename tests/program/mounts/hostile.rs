@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use support::generic_tile::unfiltered;
+
 use super::harness::{
     Daemon, Need, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root,
     memory_of, one_line, processes_with_argument, signal, skipped, tilefs, toy_program,
@@ -41,19 +43,8 @@ fn make_group(path: &Path, uris: &[&str]) {
         payload.extend(uri.as_bytes());
         payload.extend([0, 0]);
     }
-    let size = payload.len() as u64;
-    let mut tile = 22u32.to_le_bytes().to_vec();
-    tile.extend((8 + 12 + size).to_le_bytes());
-    tile.extend(size.to_le_bytes());
-    tile.push(4);
-    tile.extend(1u64.to_le_bytes());
-    tile.push(0);
-    tile.extend([8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
-    tile.extend(1u64.to_le_bytes());
-    tile.extend([size as u32, size as u32, 0].map(u32::to_le_bytes).concat());
-    tile.extend(payload);
     fs::create_dir_all(path.join("__group")).unwrap();
-    fs::write(path.join("__group").join(format!("__5_5_{}_2", "0".repeat(32))), tile).unwrap();
+    fs::write(path.join("__group").join(format!("__5_5_{}_2", "0".repeat(32))), unfiltered(&payload)).unwrap();
 }
 
 #[test]

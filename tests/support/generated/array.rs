@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::cells::Cells;
 use super::matrix::Matrix;
 use super::metadata::{Metadata, Places};
-use super::schema::{VERSION, generic_tile, schema};
+use super::schema::schema;
 use super::table::Table;
 use super::tiles::{Part, TileFile};
+use crate::generic_tile::{VERSION, unfiltered};
 
 /// The times of the schema and of the first fragment, in milliseconds. Each further fragment is one millisecond later.
 const CREATED: u64 = 1_500_000_000_000;
@@ -235,7 +236,7 @@ impl Array {
         match object {
             Object::Commits => self.commits().to_vec(),
             Object::FooterCopies => self.footer_copies().to_vec(),
-            Object::Schema => generic_tile(&schema(&*self.cells, self.capacity)),
+            Object::Schema => unfiltered(&schema(&*self.cells, self.capacity)),
             Object::Commit(_) | Object::Metadata(_) | Object::Tiles(..) => Vec::new(),
         }
     }
@@ -262,7 +263,7 @@ impl Array {
                 offset += length;
             }
             (0..self.fragments).for_each(|fragment| payload.extend(Metadata::new(self, fragment).footer()));
-            generic_tile(&payload)
+            unfiltered(&payload)
         })
     }
 }

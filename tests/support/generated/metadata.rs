@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use super::array::Array;
 use super::cells::{Bounds, Datatype};
-use super::schema::{VERSION, generic_tile, generic_tile_len};
 use super::tiles::{Part, TileFile};
+use crate::generic_tile::{self, VERSION};
 
 /// Children of an inner node of an R-tree.
 const FANOUT: usize = 10;
@@ -88,7 +88,8 @@ impl<'a> Metadata<'a> {
         self.array.places.0.get_or_init(|| {
             let first = Metadata::new(self.array, 0);
             let mut end = 0;
-            let lengths = first.sections().into_iter().map(|section| generic_tile_len(first.payload(section).len()));
+            let lengths =
+                first.sections().into_iter().map(|section| generic_tile::unfiltered_len(first.payload(section).len()));
             let places = lengths.map(|length| {
                 let start = end;
                 end += length as u64;
@@ -113,7 +114,8 @@ impl<'a> Metadata<'a> {
         let mut start = range.start;
         for (number, (section, place)) in self.sections().into_iter().zip(self.places()).enumerate() {
             if place.start < range.end && range.start < place.end {
-                let tile = self.array.section(self.fragment, number, || generic_tile(&self.payload(section)));
+                let tile =
+                    self.array.section(self.fragment, number, || generic_tile::unfiltered(&self.payload(section)));
                 assert_eq!(tile.len() as u64, place.end - place.start, "{section:?} of fragment {}", self.fragment);
                 start = start.min(place.start);
                 bytes.resize((place.start - start) as usize, 0);

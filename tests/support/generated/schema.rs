@@ -1,44 +1,7 @@
-//! Writes array schemas, and generic tiles, in which metadata are stored.
+//! Writes array schemas.
 
 use super::cells::{Axis, Cells, Field};
-
-/// The format version of all generated arrays.
-pub const VERSION: u32 = 22;
-
-/// The bytes of a chunk's data.
-const CHUNK: usize = 65536;
-
-/// A pipeline without filters: the maximum chunk size, and the number of filters.
-const NO_FILTERS: [u8; 8] = [0, 0, 1, 0, 0, 0, 0, 0];
-
-/// The bytes before the chunks: the header, the pipeline, and the number of chunks.
-const HEAD: usize = 34 + NO_FILTERS.len() + 8;
-
-/// Returns the length of a generic tile with a payload of this length.
-pub fn generic_tile_len(payload: usize) -> usize {
-    HEAD + payload + 12 * payload.div_ceil(CHUNK)
-}
-
-/// Writes a payload as a generic tile without filters.
-pub fn generic_tile(payload: &[u8]) -> Vec<u8> {
-    const CHAR: u8 = 4;
-    let length = generic_tile_len(payload.len());
-    let mut tile = Vec::with_capacity(length);
-    tile.extend(VERSION.to_le_bytes());
-    tile.extend((length as u64 - 42).to_le_bytes());
-    tile.extend((payload.len() as u64).to_le_bytes());
-    tile.push(CHAR);
-    tile.extend(1u64.to_le_bytes());
-    tile.push(0); // not encrypted
-    tile.extend((NO_FILTERS.len() as u32).to_le_bytes());
-    tile.extend(NO_FILTERS);
-    tile.extend((payload.len().div_ceil(CHUNK) as u64).to_le_bytes());
-    for chunk in payload.chunks(CHUNK) {
-        [chunk.len() as u32, chunk.len() as u32, 0].iter().for_each(|number| tile.extend(number.to_le_bytes()));
-        tile.extend(chunk);
-    }
-    tile
-}
+use crate::generic_tile::{NO_FILTERS, VERSION};
 
 /// Returns the payload of the schema of a sparse array without filters.
 pub fn schema(cells: &dyn Cells, capacity: u64) -> Vec<u8> {
