@@ -212,10 +212,12 @@ impl<'a> Opened<'a> {
         let none = Vec::new();
         let written = self.cells.get(&place).unwrap_or(&none);
         for cell in written.iter().filter(|cell| Some(cell.value) != shown) {
-            let is_it = |other: &&&OtherCell| times_of(array, &other.place) == (cell.time, cell.time);
-            let found = left.iter().position(|other| is_it(&&other) && self.is_right(array, other, *cell, written));
+            let is_it = |other: &OtherCell| times_of(array, &other.place) == (cell.time, cell.time);
+            let found = left.iter().position(|other| is_it(other) && self.is_right(array, other, *cell, written));
             match found {
-                Some(number) => drop(left.remove(number)),
+                Some(number) => {
+                    left.remove(number);
+                }
                 // A consolidation of a dense array leaves out what was overwritten, and a vacuum removes it.
                 None => assert!(
                     was_consolidated && !self.written.is("sparse"),

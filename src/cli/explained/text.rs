@@ -152,7 +152,11 @@ fn add_runs(text: &mut Vec<String>, explanation: &Explanation) {
         let last = first.saturating_add(count.saturating_sub(1));
         let cells = if count == &1 { first.to_string() } else { format!("{first} to {last}") };
         let from = cell.as_ref().map_or("the fill value".to_owned(), |cell| {
-            let last = if count == &1 { String::new() } else { format!(" to {}", cell.cell + count - 1) };
+            let last = if count == &1 {
+                String::new()
+            } else {
+                format!(" to {}", cell.cell.saturating_add(count.saturating_sub(1)))
+            };
             format!("{}{last}", place(&explanation.array, cell))
         });
         text.push(format!("    {cells}: {from}"));

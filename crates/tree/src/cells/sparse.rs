@@ -222,16 +222,19 @@ impl Subarray for SparseSubarray {
     }
 
     fn cell_origin(&self, _attribute: usize, cell: u64) -> Result<Option<CellOrigin>> {
-        origin::origin_of_row(&*self.view()?, cell)
+        let view = self.view()?;
+        origin::origin_of_row(&view, cell)
     }
 
     fn runs(&self, _attribute: usize, most: usize) -> Result<Vec<CellRun>> {
-        origin::runs_of_rows(&*self.view()?, 0, most)
+        let view = self.view()?;
+        origin::runs_of_rows(&view, 0, most)
     }
 
     fn hidden(&self) -> Result<Option<CellOrigin>> {
         let Some(ranges) = &self.ranges else { return Ok(None) };
-        origin::hidden_cells(&*self.view()?, ranges)
+        let view = self.view()?;
+        origin::hidden_cells(&view, ranges)
     }
 
     fn is_part(&self) -> bool {

@@ -85,7 +85,7 @@ mod tests {
         for name in fixtures.into_iter().chain(["sparse/deletes".to_owned()]) {
             for (id, ending, extension) in declared(&name).unwrap() {
                 let is_it = |known: &&str| known.replace(".EXT", &extension) == ending;
-                assert!(reserved().endings.iter().any(|known| is_it(&known)), "{name} {id:?}: {ending}");
+                assert!(reserved().endings.iter().any(is_it), "{name} {id:?}: {ending}");
                 endings += 1;
             }
         }

@@ -83,7 +83,7 @@ pub fn runs_of_cells(
         piece.for_each_line(|from, to, count, stride, out_stride| {
             let steps = |start: u64, by: u64, number: u64| start.wrapping_add(by.wrapping_mul(number));
             // Cells that do not follow each other in the tile and in the file are runs of their own.
-            let is_run = place.is_none() && out_stride == 1 || stride == 1 && out_stride == 1;
+            let is_run = out_stride == 1 && (place.is_none() || stride == 1);
             let (runs_of_line, length) = if is_run { (1, count) } else { (count, 1) };
             for number in 0..runs_of_line {
                 let place =

@@ -12,7 +12,7 @@ use tilefs_storage::StoreKey;
 use super::place::CellPlace;
 use crate::array::folder::outline::FieldFile;
 use crate::array::sparse::select::cells::TileCells;
-use crate::array::sparse::select::files::{FixedFile, field_of_dimension, string_tiles};
+use crate::array::sparse::select::files::{BytesInTile, FixedFile, field_of_dimension, string_tiles};
 use crate::array::tiles::Tiles;
 use crate::array::tiles::offsets::OFFSET;
 use crate::array::tiles::reader::TileReader;
@@ -138,7 +138,8 @@ impl StoredCell<'_> {
     fn of_dimension(&self, number: usize) -> Result<Vec<StoredValue>> {
         let dimensions = &self.array.schema().dimensions;
         let dimension = dimensions.get(number).ok_or_else(|| Error::internal("no such dimension"))?;
-        let field = field_of_dimension(&*self.array.outline(self.visible)?, number);
+        let outline = self.array.outline(self.visible)?;
+        let field = field_of_dimension(&outline, number);
         if dimension.is_variable() {
             return self.variable(&string_tiles(self.array, self.visible, number)?, field);
         }
@@ -154,7 +155,7 @@ impl StoredCell<'_> {
         kind: FieldFile,
         part: ValuePart,
     ) -> Result<Option<StoredValue>> {
-        let Some((tiles, tile_bytes, bytes)) = file.bytes_of(self.cells)? else { return Ok(None) };
+        let Some(BytesInTile { tiles, tile_bytes, bytes }) = file.bytes_of(self.cells)? else { return Ok(None) };
         let mut units = Vec::new();
         let planned = file.units(&[self.cells], &mut units);
         let value = planned.and_then(|()| self.decode(&units, &bytes));

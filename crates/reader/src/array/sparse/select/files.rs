@@ -59,6 +59,14 @@ pub enum FixedFile {
     Fill(Vec<u8>),
 }
 
+/// Where a cell's bytes are in its decoded tile.
+pub struct BytesInTile {
+    pub tiles: Arc<Tiles>,
+    /// The decoded size of the tile.
+    pub tile_bytes: u64,
+    pub bytes: Range<u64>,
+}
+
 /// The first format version in which every dimension has files of its own.
 const SPLIT_COORDINATES_SINCE: u32 = 5;
 
@@ -240,12 +248,11 @@ impl FixedFile {
         add_pieces(units, self.start(cells), out, pieces)
     }
 
-    /// Returns the tiles of the file, the decoded size of the tile that holds a cell, and the bytes of the cell in it;
-    /// `None` if the fragment lacks the field.
+    /// Returns where a cell's bytes are in its decoded tile; `None` if the fragment lacks the field.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a tile of more than 2^64 bytes.
-    pub fn bytes_of(&self, cell: TileCells) -> Result<Option<(Arc<Tiles>, u64, Range<u64>)>> {
+    pub fn bytes_of(&self, cell: TileCells) -> Result<Option<BytesInTile>> {
         let (tiles, cell_size, skipped) = match self {
             FixedFile::Fill(_) => return Ok(None),
             FixedFile::Zipped { tiles, cell_size, dimension, interleaved: true, .. } => {
@@ -255,9 +262,8 @@ impl FixedFile {
                 (tiles, *cell_size as u64, 0)
             }
         };
-        let size = self.tile_size(cell)?;
-        let start = self.start(cell) + skipped;
-        Ok(Some((tiles.clone(), size, start..start + cell_size)))
+        let (tiles, tile_bytes, start) = (tiles.clone(), self.tile_size(cell)?, self.start(cell) + skipped);
+        Ok(Some(BytesInTile { tiles, tile_bytes, bytes: start..start + cell_size }))
     }
 
     /// Returns the decoded size of the tile that holds these cells.
