@@ -29,7 +29,7 @@ pub fn raster_json(fields: &FieldFolder) -> Result<String> {
         all.insert("row_dimension".to_owned(), placed.lines.into());
         all.insert("column_dimension".to_owned(), placed.samples.into());
         if let Some(transform) = placed.place.transform {
-            all.insert("transform".to_owned(), transform.into_iter().map(|one| number_json(one)).collect());
+            all.insert("transform".to_owned(), transform.into_iter().map(number_json).collect());
         }
         if !placed.place.system.is_empty() {
             all.insert("system".to_owned(), placed.place.system.into());
