@@ -6,17 +6,17 @@ use std::sync::Arc;
 use tilefs_reader::array::Budget;
 use tilefs_storage::is_object_uri;
 use tilefs_threads as threads;
+use tilefs_tree::array::explanation::Origins;
+use tilefs_tree::array::origins;
 use tilefs_tree::select::{Addressing, time};
 use tilefs_tree::{self as tree, MountedTree, Stored, TreeOptions};
 use tilefs_vfs::node::suggest::suggestion;
+use tilefs_vfs::node::why_absent;
 use tilefs_vfs::read_ahead::Window;
 use tilefs_vfs::{Folder, Node};
 
 use super::failure::Failure;
 use super::hints;
-use tilefs_tree::array::explanation::Origins;
-use tilefs_tree::array::origins;
-use tilefs_vfs::node::why_absent;
 
 /// Number of prefetching threads for remote storage, where they mostly wait.
 const REMOTE_READ_AHEAD_WORKERS: usize = 32;

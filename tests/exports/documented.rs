@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tilefs_tree::views::names::reserved;
-use tilefs_tree::{self as tree, EntryKind, Folder, Node, TreeOptions};
+use tilefs_tree::{self as tree, TreeOptions};
+use tilefs_vfs::{EntryKind, Folder, Node};
 
 use crate::mounted::Mounted;
 use crate::tools::has;

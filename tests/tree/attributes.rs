@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use support::columns::{Number, number_of, size_of};
+use support::paths::{node, whole};
 use tilefs_base::error::{Error, Result};
 use tilefs_tree::TreeOptions;
 use tilefs_vfs::{Folder, Node};
-
-use support::columns::{Number, number_of, size_of};
-use support::paths::{node, whole};
 
 /// A value of a cell.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,9 +3,10 @@
 //! Years have at least four digits, and a sign before year 0 and after 9999. As in NumPy, the smallest integer is not a
 //! time, `NaT`.
 
+use tilefs_base::calendar;
+
 use crate::datatype::Datatype;
 use crate::time_unit::TimeUnit::{self, *};
-use tilefs_base::calendar;
 
 /// Returns the length of the longest text of a date or time, to which every text is padded.
 ///

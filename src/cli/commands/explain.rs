@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tilefs_threads as threads;
+use tilefs_tree::array::explanation::AskedPart;
 
 use crate::cli::failure::Failure;
 use crate::cli::options::{NamedSlices, Opening};
 use crate::cli::{array, explained, output, printable};
-use tilefs_tree::array::explanation::AskedPart;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,6 +9,8 @@ use tilefs_format::scalar::Range;
 use tilefs_reader::array::{OpenedArray, undecodable_fields};
 use tilefs_select::time;
 use tilefs_threads::cancellation;
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
 
 use crate::cells::MAX_PART_ROWS;
 use crate::cells::axis_summary::AxisSummary;

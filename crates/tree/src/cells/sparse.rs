@@ -3,13 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tilefs_base::content::Content;
+use tilefs_base::error::{Error, Result};
+use tilefs_base::inputs::{Recorded, Recorder};
+use tilefs_base::output::Output;
 use tilefs_export::column::ColumnStatistics;
 use tilefs_export::content::raw::{FixedCells, RawFile};
 use tilefs_export::content::validity::Validity;
 use tilefs_export::content::var::{VarOffsets, VarValues};
+use tilefs_export::number;
 use tilefs_export::parquet::TileRows;
-use tilefs_export::{Content, number};
-use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::OpenedArray;
+use tilefs_reader::array::origin::{self, CellOrigin, CellRun};
 use tilefs_reader::array::sparse::{
     CoordinateRange, FixedColumn, RowCondition, RowCount, RowStatistics, SparseView, Unmerged, VarColumn,
 };

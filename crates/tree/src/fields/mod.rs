@@ -20,7 +20,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use crate::sizing::Sizing;
 use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_export::Field;
@@ -31,13 +30,13 @@ use tilefs_threads::single_flight::SingleFlight;
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::listing::Listing;
 
+use crate::sizing::Sizing;
+
 use crate::cells::{FieldId, Subarray, describe_field};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::told::Told;
-use crate::node::lazy::LazyFile;
-use crate::node::listing::{Listing, Sizing};
-use crate::node::names::{FileNames, ReservedNames};
-use crate::node::shown::ShownViews;
+use crate::names::{FileNames, ReservedNames};
+use crate::shown::ShownViews;
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_select::time;
 use tilefs_select::{coordinate_text, range_text};
 use tilefs_threads::cancellation;
+use tilefs_vfs::node::quoting::{in_line, quoted};
 
 use super::description::{CellsSummary, Description};
 use super::json::layout_name;

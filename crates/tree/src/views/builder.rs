@@ -11,8 +11,10 @@ use std::time::SystemTime;
 use tilefs_base::error::Result;
 use tilefs_export::Field;
 use tilefs_export::column::extension::of_datatype;
-use tilefs_format::error::Result;
 use tilefs_threads::cancellation;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::listing::Listing;
+use tilefs_vfs::node::{Entry, EntryKind, File as _, Folder, Node};
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

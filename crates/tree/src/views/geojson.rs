@@ -6,11 +6,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::sizing::Sizing;
 use tilefs_base::error::Result;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::{Unrepresentable, text};
 use tilefs_format::datatype::Datatype;
+
+use crate::sizing::Sizing;
 
 use crate::fields::FieldFolder;
 use crate::fields::table_notes::features;

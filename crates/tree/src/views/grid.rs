@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::sizing::Sizing;
 use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_export::text;
 use tilefs_format::datatype::Kind;
 use tilefs_format::schema::Attribute;
 use tilefs_vfs::node::quoting::path_word;
+
+use crate::sizing::Sizing;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
+use tilefs_base::error::Result;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::{Column, number, text};
-use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 use tilefs_vfs::node::lazy::LazyFile;
 
 use crate::cells::FieldId;
 use crate::fields::{FieldFolder, xattrs};
+use crate::sizing::Sizing;
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::PARTS;
 use crate::views::tables::{columns_with_fields, forward_by_rows, measured, no_tables, note_missing_columns};

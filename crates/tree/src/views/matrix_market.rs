@@ -1,8 +1,9 @@
 //! `text/NAME.mtx`: an attribute of a sparse matrix in the coordinate form of Matrix Market.
 
-use crate::sizing::Sizing;
 use tilefs_export::text::matrix_market;
 use tilefs_vfs::node::quoting::path_word;
+
+use crate::sizing::Sizing;
 
 use crate::cells::FieldId;
 use crate::cells::matrix::matrix_domain;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use tilefs_format::schema::ArraySchema;
 
 use crate::fields::FieldNames;
-use crate::node::names::{OF_ARRAYS, ReservedNames};
+use crate::names::{OF_ARRAYS, ReservedNames};
 use crate::views::{VIEWS, View, folders};
 
 /// Returns the names in the folder of an array that are not of a field, and the endings of the files of attributes.
@@ -33,8 +33,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::UNIX_EPOCH;
 
+    use tilefs_base::error::Result;
     use tilefs_export::column::extension::of_datatype;
-    use tilefs_format::error::Result;
     use tilefs_reader::array::FieldId;
 
     use super::*;
@@ -43,8 +43,8 @@ mod tests {
     use crate::cells::sparse::SparseSubarray;
     use crate::domains;
     use crate::fields::FieldFolder;
-    use crate::node::shown::ShownViews;
     use crate::options::TreeOptions;
+    use crate::shown::ShownViews;
     use crate::views::builder::{DeclareFiles, Declared, FilesOfField};
 
     /// Returns the names of the files that views declare for the fields of a fixture, each with the field.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::sizing::Sizing;
 use tilefs_base::content::Content;
 use tilefs_base::error::Result;
 use tilefs_export::npy::{self, Order};
 use tilefs_vfs::node::quoting::{literal, shell_word};
+
+use crate::sizing::Sizing;
 
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::sizing::Sizing;
 use tilefs_base::content::Forward;
 use tilefs_base::error::Result;
 use tilefs_threads::single_flight::SingleFlight;
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::listing::Listing;
 use tilefs_vfs::node::{Entry, Folder, NODE, Node};
+
+use crate::sizing::Sizing;
 
 use crate::cells::{MAX_PART_ROWS, Subarray};
 use crate::fields::FieldFolder;

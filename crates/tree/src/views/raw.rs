@@ -1,11 +1,12 @@
 //! The raw files of attributes and dimensions: values, coordinates, offsets and validity.
 
-use crate::sizing::Sizing;
 use tilefs_format::datatype::Kind;
 use tilefs_format::schema::{Attribute, CellValNum};
 use tilefs_vfs::node::ExtendedAttributes;
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::quoting::{literal, path_word, shell_word};
+
+use crate::sizing::Sizing;
 
 use crate::cells::FieldId;
 use crate::fields::{FieldFolder, xattrs};

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::sizing::Sizing;
 use tilefs_base::content::Forward;
 use tilefs_base::error::Result;
 use tilefs_export::column::computed::Notation;
 use tilefs_export::text::{self, Style};
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::quoting::path_word;
+
+use crate::sizing::Sizing;
 
 use crate::fields::{FieldFolder, xattrs};
 use crate::views::commands::{Command, FileFinder};

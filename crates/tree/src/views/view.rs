@@ -1,7 +1,8 @@
 //! A view: one form in which an array can be read.
 
-use crate::sizing::Sizing;
 use tilefs_vfs::node::lazy::LazyFile;
+
+use crate::sizing::Sizing;
 
 use crate::fields::FieldFolder;
 use crate::views::builder::{DeclareFiles, FolderBuilder};

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::sizing::Sizing;
 use tilefs_base::error::{Error, Result};
 use tilefs_export::Column;
 use tilefs_export::column::AuxiliaryCoordinates;
@@ -17,6 +16,8 @@ use tilefs_vfs::node::lazy::{FixedFolder, LazyFile, LazyFolder};
 use tilefs_vfs::node::named::NamedFolder;
 use tilefs_vfs::node::quoting::{literal, shell_word};
 use tilefs_vfs::node::{Entry, EntryKind, Folder, NODE, Node};
+
+use crate::sizing::Sizing;
 
 use crate::cells::{DenseBoxes, FieldId, column};
 use crate::fields::FieldFolder;

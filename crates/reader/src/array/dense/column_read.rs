@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tilefs_base::error::Result;
+use tilefs_base::output::Output;
 use tilefs_threads as threads;
 
 use super::column::DenseColumn;
 use super::column_plan::ColumnPlan;
 use crate::array::tiles::unit::TileUnit;
 use crate::read::{Batches, Decoding};
-use tilefs_base::output::Output;
 
 /// The minimum size of a part of a large read that one thread reads.
 const PART_BYTES: usize = 4 << 20;

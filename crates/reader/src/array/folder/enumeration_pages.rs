@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Result};
+use tilefs_base::memory;
 use tilefs_format::enumeration::StoredValues;
 
 use crate::array::context::Context;
 use crate::array::metadata_tiles::generic_tile::GenericTile;
-use tilefs_base::memory;
 
 /// Bytes of values that are read together; a longer value is read alone.
 const READ_TOGETHER: u64 = 64 << 10;

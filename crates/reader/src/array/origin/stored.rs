@@ -5,6 +5,7 @@ use std::iter;
 use std::ops::Range;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::fragment::FragmentField;
 use tilefs_format::pipeline::Pipeline;
 use tilefs_storage::StoreKey;
@@ -20,7 +21,6 @@ use crate::array::tiles::unit::TileUnit;
 use crate::array::tiles::var_tiles::VarTiles;
 use crate::array::{FieldId, OpenedArray};
 use crate::read::{Batches, Decoding, Unit as _};
-use tilefs_base::memory;
 
 /// The most bytes of a value that are decoded.
 const MAX_VALUE: u64 = 64 << 10;

@@ -45,9 +45,9 @@ use crate::fields::FieldFolder;
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::padded;
 use crate::fields::rasters::Rasters;
-use crate::node::shown::ShownViews;
 use crate::select::calendar::Calendar;
 use crate::select::{self, Addressing, DimensionBounds, SelectableLabel};
+use crate::shown::ShownViews;
 use crate::views::names::field_names;
 
 /// The variables of a group, or parts of them. No cells have been read but coordinates that are dimensions.

@@ -37,10 +37,7 @@ use crate::domains::soma::{
 use crate::fields::FieldFolder;
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::labelled_column_of;
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::named::NamedFolder;
-use crate::node::shown::ShownViews;
-use crate::node::{Entry, Node};
+use crate::shown::ShownViews;
 use crate::views::names::field_names;
 use crate::views::tables::measured;
 

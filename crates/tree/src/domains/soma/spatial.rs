@@ -16,8 +16,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::sizing::Sizing;
-use serde_json::{Value, json};
 use tilefs_base::error::Result;
 use tilefs_base::json;
 use tilefs_export::pyramid::Pyramid;
@@ -32,6 +30,9 @@ use tilefs_threads::cancellation;
 use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
 use tilefs_vfs::node::{Entry, Folder, Node};
 
+use crate::sizing::Sizing;
+use serde_json::{Value, json};
+
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{FieldId, Subarray as _};
 use crate::domains::ShownGroup;
@@ -42,11 +43,8 @@ use crate::domains::soma::plane_map::PlaneMap;
 use crate::fields::array_form::ArrayForm;
 use crate::fields::columns::column_of;
 use crate::fields::{FieldFolder, meta};
-use crate::node::lazy::{FixedFolder, LazyFile};
-use crate::node::listing::Sizing;
-use crate::node::shown::ShownViews;
-use crate::node::{Entry, Folder, Node};
 use crate::objects::members::NamedMembers;
+use crate::shown::ShownViews;
 use crate::views::names::field_names;
 use crate::views::parquet::{GEOMETRY, file_of_shapes};
 use crate::views::zarr::group_folder;

@@ -12,7 +12,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::sizing::Sizing;
 use tilefs_base::error::Result;
 use tilefs_base::misspelt::wrong_letters;
 use tilefs_base::percent;
@@ -25,6 +24,8 @@ use tilefs_vcf::{LineRule, ReferenceGenome, fam};
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::named::NamedFolder;
 use tilefs_vfs::node::{Entry, Folder, NODE, Node};
+
+use crate::sizing::Sizing;
 
 use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
 use crate::domains::vcf::lists::{LIST, VariantLists};

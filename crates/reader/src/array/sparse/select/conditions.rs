@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use tilefs_base::error::{Error, Locate, Result};
+use tilefs_base::memory;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::fragment::FragmentField;
 use tilefs_format::scalar::Scalar;
@@ -16,7 +17,6 @@ use super::files::{FixedFile, append_strings};
 use crate::array::OpenedArray;
 use crate::array::folder::outline::FieldFile;
 use crate::array::order::key::AxisColumn;
-use tilefs_base::memory;
 
 /// A range of values, both ends included. An end that is `None` is open.
 #[derive(Debug, Clone, PartialEq)]
