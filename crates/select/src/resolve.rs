@@ -51,19 +51,8 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
         };
         let (Some(bounds), Some(slot)) = (dimensions.get(number), selected.get_mut(number)) else { continue };
         let by_label = label.map(|label| label.0.name());
-        if let Some((before, label_before)) = given_by.insert(number, (text, by_label)) {
-            let (before, own) = (before.whole.text, text.whole.text);
-            let message = match label_before == by_label {
-                true => {
-                    let added = own.split_once('=').map_or(own, |(_, ranges)| ranges);
-                    format!(
-                        "{before} selects along {} already; to add {added}, write {before}+{added}",
-                        called(bounds, number)
-                    )
-                }
-                false => format!("{before} selects along {} already; write one of them", called(bounds, number)),
-            };
-            return Err(SelectionError::syntax(text.whole, message));
+        if let Some(before) = given_by.insert(number, (text, by_label)) {
+            return Err(selected_twice(text, by_label, before, &called(bounds, number)));
         }
         let (selected, called) = match label {
             None => (of_dimension(text, by, bounds), format!("dimension {}", called(bounds, number))),
@@ -81,6 +70,23 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
         *slot = Some(selected.map_err(|error| guessed(explained(error)))?);
     }
     Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())
+}
+
+/// Returns the error of a dimension whose ranges the text `before` gave, each by a label or not.
+fn selected_twice(
+    text: &DimensionText<'_>,
+    by_label: Option<&str>,
+    (before, label_before): (&DimensionText<'_>, Option<&str>),
+    dimension: &str,
+) -> SelectionError {
+    let (before, own) = (before.whole.text, text.whole.text);
+    let meant = if label_before == by_label {
+        let added = own.split_once('=').map_or(own, |(_, ranges)| ranges);
+        format!("to add {added}, write {before}+{added}")
+    } else {
+        "write one of them".to_owned()
+    };
+    SelectionError::syntax(text.whole, format!("{before} selects along {dimension} already; {meant}"))
 }
 
 fn unknown_dimension(name: SelectionToken<'_>, dimensions: &[DimensionBounds]) -> SelectionError {

@@ -30,6 +30,10 @@ const ONLY_ESRI: [&str; 7] = [
     "D_Observatorio_Meteorologico_1939",
 ];
 
+/// Elements of a system that means more than the others say: a text of the first version that PROJ's own words extend, such
+/// as a shift of the datum, and one of Esri with a unit of height, for an axis that none of them names.
+const MORE: [&str; 3] = ["EXTENSION", "BOUNDCRS", "LINUNIT"];
+
 /// Elements of a datum that move positions, which are bound systems for PROJ.
 const SHIFTS: [&str; 2] = ["TOWGS84", "EXTENSION"];
 
@@ -45,9 +49,7 @@ fn system(element: &WktElement<'_>) -> Option<Value> {
     let mut system = named(element)?;
     let kind = kind(element)?;
     system.insert("type".to_owned(), kind.into());
-    // A text of the first version that PROJ's own words extend, such as a shift of the datum, means more than its elements;
-    // and one of Esri with a unit of height has an axis that none of them names.
-    if element.child(&["EXTENSION", "BOUNDCRS", "LINUNIT"]).is_some() {
+    if element.child(&MORE).is_some() {
         return None;
     }
     match kind {
@@ -98,7 +100,7 @@ fn kind(element: &WktElement<'_>) -> Option<&'static str> {
 
 /// Returns the geographic system of a projected one.
 fn base_system(base: &WktElement<'_>) -> Option<Map<String, Value>> {
-    if base.child(&["EXTENSION", "BOUNDCRS", "LINUNIT"]).is_some() {
+    if base.child(&MORE).is_some() {
         return None;
     }
     let mut system = named(base)?;
