@@ -58,4 +58,4 @@ pub use tilefs_reader::{
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct ApiReadme;

@@ -39,4 +39,4 @@ pub mod xml;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct BaseReadme;

@@ -38,4 +38,4 @@ pub use settings::{CloudOptions, Settings};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct CloudReadme;

@@ -37,4 +37,4 @@ pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadat
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct ExportReadme;

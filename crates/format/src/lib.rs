@@ -34,4 +34,4 @@ pub mod version;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct FormatReadme;

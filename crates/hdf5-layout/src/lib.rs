@@ -78,4 +78,4 @@ const UNDEFINED: u64 = u64::MAX;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct Hdf5Readme;

@@ -54,4 +54,4 @@ pub use typed::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct ReaderReadme;

@@ -254,4 +254,4 @@ pub fn past_end(length: u64, range: &ReadRange<'_>) -> Error {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct StorageReadme;

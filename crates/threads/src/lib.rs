@@ -286,4 +286,4 @@ mod tests {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct ThreadsReadme;

@@ -34,4 +34,4 @@ pub use tilefs_select as select;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct TreeReadme;

@@ -42,6 +42,7 @@ pub const OF_ARRAYS: &[&str] = &[
     "README.txt",
     "schema.json",
     "schema.txt",
+    "raster.json",
     "fragments.tsv",
     "meta.json",
     "meta",

@@ -67,4 +67,4 @@ fn emptied<T, U>(mut list: Vec<T>) -> Vec<U> {
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct Readme;
+pub struct VcfReadme;

@@ -309,7 +309,7 @@ def check():
     assert group["layers/columns"].attrs["encoding-type"] == "csc_matrix"
     assert np.array_equal(group["obsm/one"][...], cells_of("cells/ms/RNA/obsm/one", (CELLS, 4)))
     assert group["obs/size"].attrs["ordered"] and not group["obs/kind"].attrs["ordered"]
-    assert set(reasons("mnt_cells/zarr/ms/RNA")) == {"uns/table", "X/small"} and "soma_dim_0 7" in reasons("mnt_cells/zarr/ms/RNA")["X/small"]
+    assert set(reasons("mnt_cells/zarr/ms/RNA")) == {"X/small"} and "soma_dim_0 7" in reasons("mnt_cells/zarr/ms/RNA")["X/small"]
     assert "3 measurements" in reasons("mnt_cells/zarr")["AnnData"]
     # Matrices and frames on their own.
     alone = zarr.open_group("mnt_cells/ms/RNA/X/parts/zarr", mode="r")
@@ -379,7 +379,8 @@ def annotated():
     assert np.array_equal(data.obsm["one"], cells_of("cells/ms/RNA/obsm/one", (CELLS, 4)))
     assert np.array_equal(data.obsp["one"].toarray(), cells_of("cells/ms/RNA/obsp/one", (CELLS, CELLS)))
     assert data.uns["answer"] == 42 and data.uns["title"] == "µ" and data.uns["inner"] == {"share": 0.5}
-    assert list(data.uns["colors"]) == ["red", "", "blau"] and set(data.uns) == {"answer", "title", "colors", "inner"}
+    assert list(data.uns["colors"]) == ["red", "", "blau"] and set(data.uns) == {"answer", "title", "colors", "inner", "table"}
+    assert list(data.uns["table"].columns) == ["other"] and list(data.uns["table"]["other"]) == list("abc")
     # Slices by joinid equal anndata's own slices of the whole.
     for name, rows, columns in ("obs=0..9", slice(0, 10), slice(None)), ("obs=17..40,var=3..30", slice(17, 41), slice(3, 31)), ("var=44", slice(None), slice(44, 45)):
         part, cut = anndata.read_zarr(f"mnt_cells/slice/{name}/zarr/ms/RNA"), data[rows, columns]
