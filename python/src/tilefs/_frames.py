@@ -155,7 +155,8 @@ def _in_seconds(name: str, values: "numpy.ndarray[Any, Any]", absent: Any) -> "n
     wrong = numpy.flatnonzero(~absent & (seconds.astype(values.dtype) != values))
     if len(wrong):
         first = int(values.view("int64")[wrong[0]])
-        raise UnsupportedError(f"not supported: the value {first} of row {wrong[0]} as seconds (field {name})")
+        what = "too far away for the dates and times of this format"
+        raise UnsupportedError(f"not supported: the value {first} of row {wrong[0]}, which is {what} (field {name})")
     return seconds
 
 
