@@ -60,7 +60,7 @@ fn a_text_selects_the_rows_that_a_path_selects() {
     }
     assert_eq!(coordinates(&array, array.select("..").unwrap()), all);
     for (text, reason) in [
-        ("month=2022-03", "selection month=2022-03: no such dimension; there are: day, ns, ms"),
+        ("month=2022-03", "no such dimension or attribute; there are: day, ns, ms; and the attributes v, s"),
         ("day=1999", "dimension day: no part of this lies within the domain (valid: 2022-01-08..2024-10-04)"),
         ("day=2022-13", "dimension day: there is no such month"),
     ] {

@@ -17,6 +17,7 @@ use super::bounds::{Addressing, DimensionBounds, scalar};
 use super::calendar::Calendar;
 use super::error::{Result, SelectionError};
 use super::ranges::{counted, uncounted};
+use super::resolve::unknown_name;
 use super::syntax::{self, DimensionText, RangeForm, RangeText};
 use super::token::SelectionToken;
 use super::value;
@@ -81,9 +82,14 @@ pub fn split<'a>(text: &'a str, dimensions: &[DimensionBounds], array: &OpenedAr
     for text in syntax::parse(text)? {
         let name = text.name.map(value::decoded).transpose()?.filter(|name| !known.contains(&**name));
         let attributes = &array.schema().attributes;
-        match name.and_then(|name| attributes.iter().position(|attribute| attribute.name == name)) {
-            Some(number) => of_attributes.push((number, text)),
-            None => of_dimensions.push(text),
+        let number = name.as_ref().map(|name| attributes.iter().position(|attribute| attribute.name == *name));
+        match (number, text.name) {
+            (Some(Some(number)), _) => of_attributes.push((number, text)),
+            (Some(None), Some(name)) => {
+                let names: Vec<&str> = attributes.iter().map(|attribute| attribute.name.as_str()).collect();
+                return Err(unknown_name(name, dimensions, &names).with_guess(text.whole.text, false));
+            }
+            _ => of_dimensions.push(text),
         }
     }
     Ok((of_dimensions, of_attributes))

@@ -14,6 +14,9 @@ use super::syntax::DimensionText;
 use super::token::SelectionToken;
 use super::{position, value};
 
+/// The most names of a kind that an error lists.
+const MAX_NAMES: usize = 10;
+
 /// Returns the selection along each dimension, in order.
 ///
 /// # Errors
@@ -46,7 +49,7 @@ pub fn resolve(texts: &[DimensionText<'_>], by: Addressing, dimensions: &[Dimens
                     numbers.extend(all().map(|(number, one)| (one.name.as_str(), (number, None))));
                 }
                 let known = numbers.get(&*value::decoded(name)?).copied();
-                known.ok_or_else(|| unknown_dimension(name, dimensions).with_guess(text.whole.text, false))?
+                known.ok_or_else(|| unknown_name(name, dimensions, &[]).with_guess(text.whole.text, false))?
             }
         };
         let (Some(bounds), Some(slot)) = (dimensions.get(number), selected.get_mut(number)) else { continue };
@@ -89,21 +92,26 @@ fn selected_twice(
     SelectionError::syntax(text.whole, format!("{before} selects along {dimension} already; {meant}"))
 }
 
-fn unknown_dimension(name: SelectionToken<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
-    let mut names: Vec<&str> = dimensions.iter().take(10).map(|one| one.name.as_str()).collect();
-    if dimensions.len() > names.len() {
-        names.push("...");
-    }
-    let labels: Vec<&str> =
-        dimensions.iter().flat_map(|one| &one.labels).take(10).map(|label| label.0.name()).collect();
-    let message = match labels.is_empty() {
-        true => format!("no such dimension; there are: {}", names.join(", ")),
-        false => {
-            let (dimensions, labels) = (names.join(", "), labels.join(", "));
-            format!("no such dimension or label; there are: {dimensions}; and the labels {labels}")
-        }
+/// Returns the error of a name that is of nothing by which `dimensions` and `attributes` are selected.
+pub(super) fn unknown_name(
+    name: SelectionToken<'_>,
+    dimensions: &[DimensionBounds],
+    attributes: &[&str],
+) -> SelectionError {
+    let listed = |names: &[&str]| {
+        let more = if names.len() > MAX_NAMES { ", ..." } else { "" };
+        names[..names.len().min(MAX_NAMES)].join(", ") + more
     };
-    SelectionError::syntax(name, message)
+    let own: Vec<&str> = dimensions.iter().map(|one| one.name.as_str()).collect();
+    let labels: Vec<&str> = dimensions.iter().flat_map(|one| &one.labels).map(|label| label.0.name()).collect();
+    let (mut kinds, mut message) = ("dimension".to_owned(), format!("; there are: {}", listed(&own)));
+    for (kind, names) in [("label", labels.as_slice()), ("attribute", attributes)] {
+        if !names.is_empty() {
+            kinds += &format!(" or {kind}");
+            message += &format!("; and the {kind}s {}", listed(names));
+        }
+    }
+    SelectionError::syntax(name, format!("no such {kinds}{message}"))
 }
 
 fn called(bounds: &DimensionBounds, number: usize) -> String {
