@@ -43,7 +43,7 @@ mod _tilefs {
     #[pymodule_export]
     use super::group::PythonGroup;
     #[pymodule_export]
-    use super::matrix::Matrix;
+    use super::matrix::{Matrix, why_not_numbered};
     #[pymodule_export]
     use super::objects::{object_type, objects};
     #[pymodule_export]

@@ -8,11 +8,20 @@ use tilefs_base::error::{Error, Locate, Result};
 use tilefs_export::npy;
 use tilefs_export::zarr::anndata::{self, Compressed};
 use tilefs_threads::PerProcess;
-use tilefs_tree::domains::soma::{MatrixAxis, sparse_matrix};
+use tilefs_tree::domains::soma::{MatrixAxis, row_numbers, sparse_matrix};
 
 use crate::array_per_process::ArrayPerProcess;
 use crate::call;
 use crate::numpy_memory::{all_filled, filled};
+
+/// Returns why rows with these numbers, as the bytes of 64-bit integers, are not numbered from 0 on, each once; `None` if
+/// they are.
+#[pyfunction]
+pub fn why_not_numbered(py: Python<'_>, numbers: &[u8]) -> Option<String> {
+    let (numbers, _) = numbers.as_chunks::<8>();
+    let mut numbers: Vec<i64> = numbers.iter().copied().map(i64::from_ne_bytes).collect();
+    py.detach(|| row_numbers::check(&mut numbers)).err().map(|reason| reason.to_string())
+}
 
 /// A sparse matrix, in each process that reads it.
 #[pyclass(frozen, module = "tilefs._tilefs")]

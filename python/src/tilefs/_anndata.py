@@ -9,7 +9,7 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from . import _frames
+from . import _frames, _tilefs
 from ._errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -168,14 +168,9 @@ def _exact(table: "pyarrow.Table") -> "pandas.DataFrame":
 
 def _check_numbers(array: "Array", numbers: "numpy.ndarray[Any, Any]") -> None:
     """Refuses rows that are not numbered from 0 on, each once: row i of a matrix would be the values of another one."""
-    import numpy
-
-    ordered = numpy.sort(numbers)
-    if numpy.array_equal(ordered, numpy.arange(len(ordered))):
-        return
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    what = f"the {_JOINID} {again[0]} several times" if len(again) else f"a {_JOINID} from {ordered[0]} to {ordered[-1]}"
-    raise UnsupportedError(f"{array.uri}: its {len(ordered)} rows have {what}; AnnData counts them from 0 without a gap")
+    refused = _tilefs.why_not_numbered(numbers.astype("int64").tobytes())
+    if refused is not None:
+        raise UnsupportedError(f"{array.uri}: {refused}")
 
 
 def _named(frame: "pandas.DataFrame", array: "Array", kind: str) -> "pandas.DataFrame":

@@ -12,6 +12,7 @@ pub(crate) mod experiment;
 pub(crate) mod group;
 pub(crate) mod h5ad;
 pub(crate) mod plane_map;
+pub mod row_numbers;
 pub(crate) mod slices;
 pub(crate) mod spatial;
 pub(crate) mod uns;
@@ -149,12 +150,9 @@ pub fn data_frame(array: &Arc<OpenedArray>, wanted: Option<&Range<u64>>) -> Resu
     let joinids = subarray.values(FieldId::Dimension(0))?;
     if rows > 0 {
         let ends = [number_at(&joinids, 0)?, number_at(&joinids, rows - 1)?];
-        // The numbers are distinct, so 0 to n - 1 are all present.
-        if ends.map(|end| u64::try_from(end).ok()) != [Some(0), Some(rows - 1)] {
-            let [first, last] = ends;
-            return reason(format!(
-                "its {rows} rows have a {JOINID} from {first} to {last}; AnnData counts them from 0 without a gap"
-            ));
+        // A dimension without duplicates has distinct numbers.
+        if let Err(refused) = row_numbers::check_ends(ends, rows) {
+            return Ok(Err(refused));
         }
     }
     if let Some(wanted) = wanted {
