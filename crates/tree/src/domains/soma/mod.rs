@@ -41,13 +41,11 @@ use crate::cells::dense::{DenseArray, DenseSubarray};
 use crate::cells::matrix::{matrix_domain, written_length};
 use crate::cells::sparse::SparseSubarray;
 use crate::cells::{DenseBoxes, FieldId, Subarray, column, describe_field};
+use crate::domains::soma::row_numbers::JOINID;
 use crate::fields::array_form::{ArrayForm, ZarrForm};
 use crate::fields::enums;
 use crate::fields::meta;
 use crate::options::Extent;
-
-/// The row number of a data frame.
-const JOINID: &str = "soma_joinid";
 
 /// The coordinates of a matrix's cell.
 const COORDINATES: [&str; 2] = ["soma_dim_0", "soma_dim_1"];

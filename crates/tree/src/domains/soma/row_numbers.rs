@@ -3,7 +3,8 @@
 
 use tilefs_export::{FormatResult, Unrepresentable};
 
-use super::JOINID;
+/// The row number of a data frame.
+pub const JOINID: &str = "soma_joinid";
 
 /// Checks that rows with these numbers, in any order, are numbered from 0 on, each once. Sorts the numbers.
 ///
