@@ -92,7 +92,26 @@ fn compiler() -> Option<String> {
         return None;
     };
     let version = String::from_utf8_lossy(&output.stdout);
-    Some(format!("{} {}", version.trim(), env::consts::ARCH))
+    Some(format!("{} {}{}", version.trim(), env::consts::ARCH, extensions()))
+}
+
+/// Returns the extensions of the processor by which libraries choose their code.
+#[cfg(target_arch = "x86_64")]
+fn extensions() -> String {
+    let extensions = [
+        ("ssse3", is_x86_feature_detected!("ssse3")),
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("bmi2", is_x86_feature_detected!("bmi2")),
+        ("pclmulqdq", is_x86_feature_detected!("pclmulqdq")),
+        ("aes", is_x86_feature_detected!("aes")),
+        ("sha", is_x86_feature_detected!("sha")),
+    ];
+    extensions.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| format!(" {name}")).collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn extensions() -> String {
+    String::new()
 }
 
 /// Counts all paths; `None` if callgrind is missing.
