@@ -57,7 +57,7 @@ fn the_tests_before_a_change_is_taken_require_all_but_a_few() {
     assert_eq!(list.len(), 1, "{list:?}");
     let missing: Vec<&str> =
         Need::ALL.into_iter().filter(|(need, _)| !need.is_required(list[0])).map(|(_, name)| name).collect();
-    assert_eq!(missing, ["fuse-for-all", "fuse-control", "spark", "peers", "packages"]);
+    assert_eq!(missing, ["fuse-for-all", "fuse-control", "spark", "peers", "packages", "counter"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! How many instructions the hot paths take, and how many allocations: none may take over 3 % more than `counts.txt`
 //! says.
 //!
-//! Counts depend on the compiler and the processor, but not on how busy the machine is. So they notice a slowdown that a clock would not,
-//! where other programs run beside the tests. What is counted is the build of the tests, not a release: a path that
-//! takes more steps shows in both.
+//! Counts depend on the compiler and the processor, but not on how busy the machine is. So they notice a slowdown that
+//! a clock would not, where other programs run beside the tests. What is counted is the build of the tests, not a
+//! release: a path that takes more steps shows in both.
 //!
 //! What several threads share, such as the planning of what is prefetched, is not counted: who comes first decides who
 //! has which work.
