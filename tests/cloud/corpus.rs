@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::NamedTempFile;
+use tilefs_tree::{self as tree, TreeOptions};
 
 use super::same::assert_same;
 use super::servers::S3;
@@ -15,7 +16,6 @@ use super::{open, options};
 use support::corpora::corpus;
 use support::manifest::{Object, load};
 use support::parallel;
-use tilefs_tree::{self as tree, TreeOptions};
 
 /// Without `TILEFS_WHOLE_CORPUS`, one in this many cases is read.
 const SOME: usize = 13;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
+use tilefs_fixtures::fixtures;
 
 use crate::tools::{has, imagemagick, python_file, r_has, run};
 use support::manifest::{Expected, Object, load};
 use support::skip::{Need, can_mount, python_with, skipped};
-use tilefs_fixtures::fixtures;
 
 /// An array of the fixtures, mounted; unmounted when dropped.
 pub struct Mounted {

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
+use support::generic_tile::compressed;
+use support::metadata_file::{generic_tiles, replace_generic_tile};
 use tilefs_reader::array::Context;
 use tilefs_reader::array::decode_inline_tile;
 use tilefs_storage::{MemoryStorage, Storage, StoreKey};
-
-use support::generic_tile::compressed;
-use support::metadata_file::{generic_tiles, replace_generic_tile};
 
 /// A generator of numbers that depend only on the seed (SplitMix64).
 pub struct Random(pub u64);

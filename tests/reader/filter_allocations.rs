@@ -1,9 +1,10 @@
 //! Decoding allocates nothing once a thread's scratch has decoded a chunk of the same kind. A counting allocator proves
 //! this with tiles that libtiledb wrote.
-use crate::filter_vectors::{decode_into, vectors};
 use support::counting_allocator::allocations;
 use tilefs_format::filter::Scratch;
 use tilefs_format::pipeline::Filter;
+
+use crate::filter_vectors::{decode_into, vectors};
 
 #[test]
 fn a_chunk_is_decoded_without_allocation() {

@@ -14,7 +14,7 @@ use tilefs_vfs::{Folder, Node};
 
 /// A value of a cell.
 #[derive(Debug, Clone, PartialEq)]
-enum Typed {
+enum AttributeValue {
     Integer(i128),
     Real(f64),
     Text(Vec<u8>),
@@ -23,7 +23,7 @@ enum Typed {
 
 /// An attribute and its values in all rows.
 struct Compared {
-    values: Vec<Typed>,
+    values: Vec<AttributeValue>,
     is_nullable: bool,
 }
 
@@ -53,19 +53,19 @@ fn column(root: &Arc<dyn Folder>, attribute: &Value) -> Option<Result<Compared>>
     let (offsets, validity) = (with_ending(".offsets.u64"), with_ending(".valid.u8"));
     let read = || {
         let data = bytes(root, first)?;
-        let mut values: Vec<Typed> = match offsets {
+        let mut values: Vec<AttributeValue> = match offsets {
             Some(offsets) => {
                 let offsets = bytes(root, offsets)?;
                 let ends: Vec<usize> =
                     offsets.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end) as usize).collect();
-                ends.windows(2).map(|ends| Typed::Text(data[ends[0]..ends[1]].to_vec())).collect()
+                ends.windows(2).map(|ends| AttributeValue::Text(data[ends[0]..ends[1]].to_vec())).collect()
             }
             None => data.chunks_exact(size_of(datatype)).map(|cell| number(datatype, cell)).collect(),
         };
         let valid = validity.filter(|_| is_nullable).map(|file| bytes(root, file)).transpose()?;
         for (value, valid) in values.iter_mut().zip(valid.unwrap_or_default()) {
             if valid == 0 {
-                *value = Typed::Null;
+                *value = AttributeValue::Null;
             }
         }
         Ok(Compared { values, is_nullable })
@@ -73,42 +73,49 @@ fn column(root: &Arc<dyn Folder>, attribute: &Value) -> Option<Result<Compared>>
     Some(read())
 }
 
-fn number(datatype: &str, cell: &[u8]) -> Typed {
+fn number(datatype: &str, cell: &[u8]) -> AttributeValue {
     match number_of(datatype, cell) {
-        Some(Number::Integer(value)) => Typed::Integer(value),
-        Some(Number::Real(value)) => Typed::Real(value),
+        Some(Number::Integer(value)) => AttributeValue::Integer(value),
+        Some(Number::Real(value)) => AttributeValue::Real(value),
         None => panic!("{datatype} is no number"),
     }
 }
 
 /// Returns a value as it is typed in a selection.
-fn typed(value: &Typed) -> String {
+fn written(value: &AttributeValue) -> String {
     match value {
-        Typed::Null => "%null".to_owned(),
-        Typed::Integer(value) => value.to_string(),
-        Typed::Real(value) => format!("{value:?}"),
-        Typed::Text(text) if text.is_empty() => "%".to_owned(),
-        Typed::Text(text) => text.iter().map(|byte| format!("%{byte:02x}")).collect(),
+        AttributeValue::Null => "%null".to_owned(),
+        AttributeValue::Integer(value) => value.to_string(),
+        AttributeValue::Real(value) => format!("{value:?}"),
+        AttributeValue::Text(text) if text.is_empty() => "%".to_owned(),
+        AttributeValue::Text(text) => text.iter().map(|byte| format!("%{byte:02x}")).collect(),
     }
 }
 
-fn is_within(value: &Typed, low: &Typed, high: &Typed) -> bool {
+fn is_within(value: &AttributeValue, low: &AttributeValue, high: &AttributeValue) -> bool {
     match (value, low, high) {
-        (Typed::Integer(value), Typed::Integer(low), Typed::Integer(high)) => low <= value && value <= high,
-        (Typed::Real(value), Typed::Real(low), Typed::Real(high)) => low <= value && value <= high,
-        (Typed::Text(value), Typed::Text(low), Typed::Text(high)) => low <= value && value <= high,
+        (AttributeValue::Integer(value), AttributeValue::Integer(low), AttributeValue::Integer(high)) => {
+            low <= value && value <= high
+        }
+        (AttributeValue::Real(value), AttributeValue::Real(low), AttributeValue::Real(high)) => {
+            low <= value && value <= high
+        }
+        (AttributeValue::Text(value), AttributeValue::Text(low), AttributeValue::Text(high)) => {
+            low <= value && value <= high
+        }
         _ => false,
     }
 }
 
 /// What a selection says, and whether it holds for a value.
-type Case = (String, Box<dyn Fn(&Typed) -> bool>);
+type Case = (String, Box<dyn Fn(&AttributeValue) -> bool>);
 
 /// Returns selections of an attribute: of ranges, of two values, of nulls, and of what is not null.
 fn cases(column: &Compared) -> Vec<Case> {
-    let is_number =
-        |value: &Typed| !matches!(value, Typed::Null) && !matches!(value, Typed::Real(value) if !value.is_finite());
-    let mut known: Vec<&Typed> = column.values.iter().filter(|value| is_number(value)).collect();
+    let is_number = |value: &AttributeValue| {
+        !matches!(value, AttributeValue::Null) && !matches!(value, AttributeValue::Real(value) if !value.is_finite())
+    };
+    let mut known: Vec<&AttributeValue> = column.values.iter().filter(|value| is_number(value)).collect();
     known.sort_by(|a, b| match (is_within(a, a, b), is_within(b, b, a)) {
         (true, true) => Ordering::Equal,
         (true, false) => Ordering::Less,
@@ -119,16 +126,16 @@ fn cases(column: &Compared) -> Vec<Case> {
         let middle = known[known.len() / 2];
         for (low, high) in [(first, middle), (middle, last), (middle, middle)] {
             let (low, high) = (low.clone(), high.clone());
-            let text = format!("{}..{}", typed(&low), typed(&high));
+            let text = format!("{}..{}", written(&low), written(&high));
             cases.push((text, Box::new(move |value| is_within(value, &low, &high))));
         }
         let (low, high) = (first.clone(), last.clone());
-        let text = format!("{}+{}", typed(first), typed(last));
+        let text = format!("{}+{}", written(first), written(last));
         cases.push((text, Box::new(move |value| is_within(value, &low, &low) || is_within(value, &high, &high))));
     }
-    cases.push(("..".to_owned(), Box::new(|value| *value != Typed::Null)));
+    cases.push(("..".to_owned(), Box::new(|value| *value != AttributeValue::Null)));
     if column.is_nullable {
-        cases.push(("%null".to_owned(), Box::new(|value| *value == Typed::Null)));
+        cases.push(("%null".to_owned(), Box::new(|value| *value == AttributeValue::Null)));
     }
     cases
 }
@@ -154,8 +161,8 @@ fn compare(root: &Arc<dyn Folder>, place: &Path) -> usize {
                 Some(Err(error)) => panic!("{what}: {error}"),
                 None => panic!("{what}: no column"),
             };
-            let wanted: Vec<String> = column.values.iter().filter(|value| holds(value)).map(typed).collect();
-            assert_eq!(selected.iter().map(typed).collect::<Vec<_>>(), wanted, "{what}");
+            let wanted: Vec<String> = column.values.iter().filter(|value| holds(value)).map(written).collect();
+            assert_eq!(selected.iter().map(written).collect::<Vec<_>>(), wanted, "{what}");
             compared += 1;
         }
     }

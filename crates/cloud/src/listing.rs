@@ -14,8 +14,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::progress::ListingProgress;
 use tilefs_storage::{Listed, ListedKind, ListedObject};
+
+use super::progress::ListingProgress;
 
 /// One page of a listing.
 pub struct ListedPage {

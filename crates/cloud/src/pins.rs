@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock};
 
-use crate::uri;
 use tilefs_storage::StoreKey;
+
+use crate::uri;
 
 /// Identity of an object when first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]

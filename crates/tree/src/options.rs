@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub use crate::cells::dense::Extent;
-use crate::shown::ShownViews;
 pub use tilefs_reader::IndexOptions;
 pub use tilefs_storage::Links;
+
+pub use crate::cells::dense::Extent;
+use crate::shown::ShownViews;
 
 /// The options for opening an array or a group.
 #[derive(Debug, Clone, Default)]

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use support::corpora;
 use tilefs_format::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs_format::generic_tile::GenericTileHeader;
-
-use support::corpora;
 
 /// Arrays that libtiledb rejects too, and the expected reason.
 pub const REFUSED: [(&str, &str); 2] = [

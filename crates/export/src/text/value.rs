@@ -4,11 +4,11 @@
 //! Every text parses back to the same value.
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::time_text;
 
 use crate::column::{Field, FormatResult, Unrepresentable};
 use crate::number;
 use crate::text::json::WideIntegers;
-use tilefs_format::time_text;
 
 /// The conversion of the stored bytes of one value to text.
 #[derive(Debug, Clone, Hash)]

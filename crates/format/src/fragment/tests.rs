@@ -1,11 +1,12 @@
 //! Tests of fragment metadata, on bytes that these tests write as the format describes.
 
+use proptest::prelude::*;
+use tilefs_base::error::Error;
+
 use super::rtree_tests::{mbr, write_rtree};
 use super::*;
 use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, FIRST_SCHEMA, fixture};
-use proptest::prelude::*;
-use tilefs_base::error::Error;
 
 /// The content of a footer to write. All numbers in its lists differ: see [`Footer::number`].
 #[derive(Clone)]

@@ -24,14 +24,12 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::{fast, quality};
 use lru::LruCache;
-
-pub use buffer::{BufferPool, PooledBuffer};
-
 use tilefs_base::error::{Error, Result};
-
 use tilefs_threads::cancellation;
 use tilefs_threads::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tilefs_threads::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+pub use buffer::{BufferPool, PooledBuffer};
 
 /// Number of lock shards: more than the cores of most machines, few enough that each is used.
 const SHARDS: usize = 32;

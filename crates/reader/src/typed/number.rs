@@ -1,7 +1,6 @@
 //! The number types as which cells can be read.
 
 use bytemuck::Pod;
-
 use tilefs_format::datatype::{Datatype, Kind};
 
 /// A number type. `i64` also reads dates and times, as counts of their unit. A cell of several values gives several

@@ -15,6 +15,9 @@ use tilefs_format::schema::ArrayType;
 use tilefs_reader::array::OpenedArray;
 use tilefs_reader::group::OpenedGroup;
 use tilefs_select::{self as select, Addressing, DimensionBounds};
+use tilefs_vfs::node::Node;
+use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
+use tilefs_vfs::node::listing::Listing;
 
 pub use crate::array::explain::FieldFolderKind;
 use crate::array::explain::{Explanations, NonEmptyPart};
@@ -41,9 +44,6 @@ use crate::views::described::LABELS;
 use crate::views::labels;
 use crate::views::names::field_names;
 use crate::wording::size::{dense_text, rows_text, sparse_text};
-use tilefs_vfs::node::Node;
-use tilefs_vfs::node::lazy::{FixedFolder, LazyFile};
-use tilefs_vfs::node::listing::Listing;
 
 /// The folder beside `slice/` that shows a sparse array with its rows sorted by coordinates.
 const BY_ROW: &str = "by-row";

@@ -2,7 +2,6 @@
 //! filters.
 
 use serde_json::{Map, Value};
-
 use tilefs_format::pipeline::{Filter, OptionValue, Pipeline};
 
 /// Returns `ZSTD(level=7)`, `BYTESHUFFLE`.
