@@ -102,7 +102,29 @@ FILTERS = (
     (pc.field("s") == "07", pl.col("s") == "07", 1.1),
     (pc.field("n").is_null(), pl.col("n").is_null(), 1.1),
     (pc.field("f") > 0.25, pl.col("f") > 0.25, 1.1),
+    (pc.field("f") > 0.1, pl.col("f") > pl.lit(0.1, dtype=pl.Float64), 1.1),
+    ((pc.field("n") > 200).is_null(), (pl.col("n") > 200).is_null(), 1.1),
 )
+
+# What Polars prints has comparisons in it that need not hold for a row.
+MENTIONED = (
+    (pl.col("n") > 200).fill_null(True),
+    (pl.col("a") > 560) ^ (pl.col("id") > 9000),
+    (pl.col("a") > 560) != (pl.col("id") > 9000),
+    (pl.col("a") > 560).cast(pl.Int32) < 1,
+    (pl.col("a") > 560) < (pl.col("id") >= 0),
+    pl.col("s") == '07")]) & ([(col("s")) == ("08',
+    pl.col("s") == "0\\t7",
+    (pl.col("a") > 100) & (pl.col("s").is_in(["07", "11"])),
+)
+
+
+@pytest.mark.parametrize("number", range(len(MENTIONED)))
+def test_predicates_of_polars_lose_no_rows(many, number, monkeypatch):
+    monkeypatch.setattr(_parts, "ROWS", 100)
+    predicate = MENTIONED[number]
+    whole = pl.from_arrow(tilefs.open(many[0]).read().to_arrow())
+    assert tilefs.scan_polars(many[0]).filter(predicate).collect().equals(whole.filter(predicate))
 
 
 @pytest.mark.parametrize("number", range(len(FILTERS)))

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ._conditions import Condition
     from ._rows import Rows
 
-# A comparison as Polars writes it: [(col("a")) > (dyn int: 3)].
-_OF_POLARS = re.compile(r'\[\(col\("(\w+)"\)\) (>=|<=|==|>|<) \((?:(?:dyn )?\w+: )?("[^"]*"|-?[0-9.]+)\)\]')
+_OPERATORS = ("<", "<=", ">", ">=", "==")
 
 
 class Dataset:
@@ -52,12 +51,13 @@ class Dataset:
         import pyarrow
         from pyarrow.dataset import Scanner
 
-        names = self.schema.names
+        whole = self.schema
+        names = whole.names
         wanted = names if columns is None else list(columns.values()) if isinstance(columns, dict) else list(columns)
         asked = " ".join(map(str, [*wanted, "" if filter is None else filter]))
         read = [name for name in names if columns is None or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", asked)]
         hint = None if filter is None else _hint(self._array, str(filter))
-        schema = pyarrow.schema([self.schema.field(name) for name in read])
+        schema = pyarrow.schema([whole.field(name) for name in read])
         rows = _rows(self._array, read or names[:1], hint)
         reader = pyarrow.RecordBatchReader.from_batches(schema, []) if rows is None else rows._reader()
         return Scanner.from_batches(reader, columns=columns, filter=filter, **options)
@@ -72,7 +72,7 @@ class Dataset:
 
     def count_rows(self, filter: Any = None) -> int:
         """Returns the number of rows."""
-        return len(self._array.read()) if filter is None else int(self.scanner(None, filter).count_rows())
+        return len(self._array.read()) if filter is None else int(self.scanner([], filter).count_rows())
 
     def head(self, count: int, columns: Any = None, filter: Any = None) -> "pyarrow.Table":
         """Returns the first rows as a table."""
@@ -109,12 +109,13 @@ def scan_polars(source: Any, **options: Any) -> "polars.LazyFrame":
         read = list(columns or whole.names)
         if predicate is not None:
             read += [name for name in predicate.meta.root_names() if name not in read]
-        rows = _rows(array, read, None if predicate is None else _hint(array, _text_of(str(predicate))))
+        rows = _rows(array, read, None if predicate is None else _hint(array, _text_of(predicate), is_nan_greatest=True))
         left = most
         for batch in () if rows is None else rows._reader():
             frame = polars.from_arrow(batch)
             frame = frame if predicate is None else frame.filter(predicate)
-            frame = frame.select(columns or whole.names) if left is None else frame.select(columns or whole.names).head(left)  # type: ignore[union-attr]
+            frame = frame.select(columns or whole.names)  # type: ignore[union-attr]
+            frame = frame if left is None else frame.head(left)
             yield frame
             left = None if left is None else left - len(frame)
             if left == 0:
@@ -134,21 +135,54 @@ def _rows(array: "Array", columns: Sequence[str], hint: "Optional[Condition]") -
     return query._rows_of(ranges, [fields[name] for name in columns], "array", False)
 
 
-def _text_of(predicate: str) -> str:
-    """Returns the comparisons of a predicate of Polars that all have to hold, as a condition; nothing if others may do."""
-    if "|" in predicate or "not" in predicate or "~" in predicate:
-        return ""
-    return " and ".join(f"{name} {operator} {value}" for name, operator, value in _OF_POLARS.findall(predicate))
+def _text_of(predicate: "polars.Expr") -> str:
+    """Returns the comparisons of columns with numbers and texts that all have to hold for a predicate, as a condition."""
+    return " and ".join(_comparisons(predicate))
 
 
-def _hint(array: "Array", text: str) -> "Optional[Condition]":
+def _comparisons(predicate: "polars.Expr") -> List[str]:
+    # What Polars prints of an expression alone may be the text of another one with such a text in it.
+    parts = predicate.meta.pop()
+    if len(parts) != 2:
+        return []
+    for one, other in (parts, parts[::-1]):
+        if str(predicate) == f"[({one}) & ({other})]":
+            return [*_comparisons(one), *_comparisons(other)]
+        for operator in _OPERATORS:
+            if str(predicate) == f"[({one}) {operator} ({other})]":
+                name, value = _column(one), _literal(other)
+                return [] if name is None or value is None else [f"{name} {operator} {value!r}"]
+    return []
+
+
+def _column(expression: "polars.Expr") -> Optional[str]:
+    names = expression.meta.root_names()
+    return names[0] if len(names) == 1 and names[0].isidentifier() and str(expression) == f'col("{names[0]}")' else None
+
+
+def _literal(expression: "polars.Expr") -> Union[int, float, str, None]:
+    import polars
+
+    if expression.meta.root_names() or not expression.meta.is_literal():
+        return None
+    value = polars.select(expression).item()
+    return value if type(value) in (int, str) or type(value) is float and value - value == 0 else None
+
+
+def _hint(array: "Array", text: str, is_nan_greatest: bool = False) -> "Optional[Condition]":
     """Returns a condition that holds wherever ``text`` does: of what it joins by ``and``, the comparisons that mean the same
-    for all programs."""
+    for all programs.
+
+    :param is_nan_greatest: whether the program takes NaN as greater than all numbers
+    """
     try:
         parsed = ast.parse(text.strip(), mode="eval").body if text else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     found = [one for one in map(lambda part: _comparison(array, part), _joined(parsed)) if one is not None]
+    if is_nan_greatest:
+        # The greatest value of a tile may leave NaN out.
+        found = [one for one in found if one.field.dtype.kind != "f" or one.operator not in (">", ">=")]
     if not found:
         return None
     return found[0] if len(found) == 1 else _conditions.Combination(True, tuple(found))
@@ -160,15 +194,18 @@ def _joined(node: Optional[ast.AST]) -> List[ast.AST]:
     return [] if node is None else [node]
 
 
-def _comparison(array: "Array", node: ast.AST) -> "Optional[Condition]":
+def _comparison(array: "Array", node: ast.AST) -> "Optional[_conditions.Comparison]":
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         return None
     try:
         found = _conditions.parse(ast.unparse(node), _queries._Fields(array))
     except (UsageError, TypeError):
         return None
-    if not isinstance(found, _conditions.Comparison) or found.operator not in ("<", "<=", ">", ">=", "=="):
+    if not isinstance(found, _conditions.Comparison) or found.operator not in _OPERATORS:
         return None
-    # A fraction would be cut to the type of integers.
-    has_fraction = any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in ast.walk(node))
-    return None if has_fraction and found.field.dtype.kind != "f" or found.field.dtype.kind in "mM" else found
+    if found.field.dtype.kind in "mM":
+        return None
+    # A number that the type of the column rounds is another comparison: these programs compare it as it is.
+    numbers = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, (int, float))]
+    is_rounded = any(abs(number) != abs(found.value.item()) for number in numbers)
+    return None if is_rounded else found
