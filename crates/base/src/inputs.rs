@@ -13,8 +13,7 @@ use std::fmt::{Debug, Display};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::entry_key::EntryKey;
-use crate::entry_key::KeyWriter;
+use crate::entry_key::{EntryKey, KeyWriter};
 
 /// Increment this with each change of the contents or meaning of entries, including how cells become rows and rows
 /// become text: then entries of other versions are not found.

@@ -1,4 +1,5 @@
-//! What the crates of tilefs share, and what knows no arrays, no storage and no mount.
+//! What the crates of tilefs share. It reads no arrays, knows no storage and no mount; of arrays, it has only the words in
+//! which errors name places, and the number of the encoding of saved results.
 //!
 //! * [`error`]: the error type of all of them, with the places that errors name
 //! * [`characters`], [`percent`], [`markup`], [`hex`]: what is escaped in texts for people, in paths, in XML and HTML; bytes

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use tilefs::serve::{HttpServer, ServeOptions, WithoutToken, is_loopback};
 use tilefs_storage::make_room_for_files;
 use tilefs_threads as threads;
 use tilefs_tree::Links;
@@ -14,7 +15,6 @@ use tilefs_vfs::read_ahead::Window;
 use crate::cli::failure::Failure;
 use crate::cli::options::{TreeArguments, parse_interval};
 use crate::cli::{array, output, service};
-use tilefs::serve::{HttpServer, ServeOptions, WithoutToken, is_loopback};
 
 const EXAMPLES: &str = "\
 Examples:

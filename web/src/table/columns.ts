@@ -136,8 +136,10 @@ export function summaryOf(values: Values, column: Column): Summary {
     if (counts.size <= MOST_DIFFERENT || counts.has(known)) counts.set(known, (counts.get(known) ?? 0) + 1);
   }
   const isNumber = values.numbers !== null && values.labels === null && column.kind !== "boolean";
+  // Integers that are rounded to doubles would be facets of values that may not be there.
+  const areExact = [...counts.keys()].every((one) => typeof one !== "number" || column.kind === "float" || Math.abs(one) <= Number.MAX_SAFE_INTEGER);
   const most = isNumber ? (column.kind === "float" ? 0 : MOST_SMALL) : MOST_DIFFERENT;
-  const facets = counts.size - Number(missing > 0) > most ? null : [...counts].map(([value, count]) => ({ value, count })).sort((a, b) => b.count - a.count);
+  const facets = !areExact || counts.size - Number(missing > 0) > most ? null : [...counts].map(([value, count]) => ({ value, count })).sort((a, b) => b.count - a.count);
   return { rows, missing, facets, statistics: isNumber ? statistics(values.numbers!) : null };
 }
 

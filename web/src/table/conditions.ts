@@ -40,7 +40,7 @@ export function selectionOf(boxes: Map<string, string>): string | null {
 /** Returns a value as it is typed in a box. */
 export function typedValue(value: number | bigint | string | null, column: Column): string {
   if (value === null) return NULL;
-  if (typeof value === "string") return value === "" ? "%" : value.replace(/[,+=%/.\p{Cc}\p{Cf}]/gu, (one) => (one === "." ? "%2E" : encodeURIComponent(one)));
+  if (typeof value === "string") return value === "" ? "%" : value.replace(/[,+=%/.\p{Cc}\p{Cf}]/gu, (one) => (one === "." ? "%2E" : encodeURIComponent(one))).replace(/^\s+|\s+$/g, encodeURIComponent);
   if (column.kind === "date") return dateText(value, column.node.unit).replace(" ", "T");
   if (column.kind === "boolean") return value ? "true" : "false";
   return String(value).replace("e+", "e");
@@ -85,7 +85,7 @@ function pythonRange(field: string, range: string, datatype: string, attribute: 
     const plain = unescaped(text);
     if (isQuoted) return JSON.stringify(plain);
     if (plain === "true" || plain === "false") return plain === "true" ? "True" : "False";
-    return /^-?[\d.]+(e[-+]?\d+)?$/i.test(plain) ? plain : null;
+    return /^-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?$/i.test(plain) ? plain : null;
   };
   const ends = range.split("..");
   if (ends.length > 2 || (!isQuoted && range.includes(":"))) return null;

@@ -59,7 +59,7 @@ function Facets({ facets, rows, text, onChoose }: { facets: Facet[]; rows: numbe
     <>
       <ul class="facets">
         {facets.slice(0, most).map((facet) => (
-          <li key={String(facet.value)}>
+          <li key={`${typeof facet.value} ${facet.value}`}>
             <button disabled={!onChoose} onClick={() => onChoose?.(facet)} title="Only these rows">
               <i style={{ width: `${(100 * facet.count) / Math.max(1, facets[0].count)}%` }} /><span>{shown(text(facet)).slice(0, 120)}</span> <span class="quiet">{grouped(facet.count)} <small>({((100 * facet.count) / Math.max(1, rows)).toPrecision(2)} %)</small></span>
             </button>

@@ -92,7 +92,7 @@ function useArrangement(rows: Rows, columns: number[], sorting: Sorting | null, 
       setTrouble(error);
     });
     return () => mine.abort();
-  }, [rows, sorting?.column, sorting?.isDown, find]);
+  }, [rows, sorting?.column, sorting?.isDown, find, find && columns]);
   const cancel = () => {
     abort.current?.abort();
     setWork(null);

@@ -30,13 +30,12 @@ use tilefs_threads::single_flight::SingleFlight;
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::listing::Listing;
 
-use crate::sizing::Sizing;
-
 use crate::cells::{FieldId, Subarray, describe_field};
 use crate::fields::array_form::ArrayForm;
 use crate::fields::told::Told;
 use crate::names::{FileNames, ReservedNames};
 use crate::shown::ShownViews;
+use crate::sizing::Sizing;
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]

@@ -11,10 +11,9 @@ use tilefs_export::column::computed::Notation;
 use tilefs_export::{Unrepresentable, text};
 use tilefs_format::datatype::Datatype;
 
-use crate::sizing::Sizing;
-
 use crate::fields::FieldFolder;
 use crate::fields::table_notes::features;
+use crate::sizing::Sizing;
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::json_lines::file_of_lines;
 use crate::views::tables::{columns, no_tables};

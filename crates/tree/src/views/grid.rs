@@ -9,11 +9,10 @@ use tilefs_format::datatype::Kind;
 use tilefs_format::schema::Attribute;
 use tilefs_vfs::node::quoting::path_word;
 
-use crate::sizing::Sizing;
-
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::columns::labelled_column_of;
+use crate::sizing::Sizing;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number};
 use crate::views::facts::{Shown, TEXT, ViewFacts};

@@ -3,12 +3,11 @@
 use tilefs_export::text::matrix_market;
 use tilefs_vfs::node::quoting::path_word;
 
-use crate::sizing::Sizing;
-
 use crate::cells::FieldId;
 use crate::cells::matrix::matrix_domain;
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
+use crate::sizing::Sizing;
 use crate::views::builder::FolderBuilder;
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};

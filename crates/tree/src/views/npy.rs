@@ -7,11 +7,10 @@ use tilefs_base::error::Result;
 use tilefs_export::npy::{self, Order};
 use tilefs_vfs::node::quoting::{literal, shell_word};
 
-use crate::sizing::Sizing;
-
 use crate::cells::FieldId;
 use crate::fields::FieldFolder;
 use crate::fields::columns::column_of;
+use crate::sizing::Sizing;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts, WebCommand};

@@ -14,10 +14,9 @@ use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::listing::Listing;
 use tilefs_vfs::node::{Entry, Folder, NODE, Node};
 
-use crate::sizing::Sizing;
-
 use crate::cells::{MAX_PART_ROWS, Subarray};
 use crate::fields::FieldFolder;
+use crate::sizing::Sizing;
 
 /// The name of the folder.
 pub const PARTS: &str = "parts";

@@ -6,10 +6,9 @@ use tilefs_vfs::node::ExtendedAttributes;
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::quoting::{literal, path_word, shell_word};
 
-use crate::sizing::Sizing;
-
 use crate::cells::FieldId;
 use crate::fields::{FieldFolder, xattrs};
+use crate::sizing::Sizing;
 use crate::views::builder::{DeclaredFile, FilesOfField};
 use crate::views::commands::{Command, FileFinder, called, is_number, od};
 use crate::views::facts::ViewFacts;

@@ -9,9 +9,8 @@ use tilefs_export::text::{self, Style};
 use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::quoting::path_word;
 
-use crate::sizing::Sizing;
-
 use crate::fields::{FieldFolder, xattrs};
+use crate::sizing::Sizing;
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::{ReadmeTask, Shown, ViewFacts};
 use crate::views::parts::{PARTS, PARTS_WITHOUT_HEADER};

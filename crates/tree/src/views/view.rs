@@ -2,9 +2,8 @@
 
 use tilefs_vfs::node::lazy::LazyFile;
 
-use crate::sizing::Sizing;
-
 use crate::fields::FieldFolder;
+use crate::sizing::Sizing;
 use crate::views::builder::{DeclareFiles, FolderBuilder};
 use crate::views::commands::{Command, FileFinder};
 use crate::views::facts::ViewFacts;

@@ -17,14 +17,13 @@ use tilefs_vfs::node::named::NamedFolder;
 use tilefs_vfs::node::quoting::{literal, shell_word};
 use tilefs_vfs::node::{Entry, EntryKind, Folder, NODE, Node};
 
-use crate::sizing::Sizing;
-
 use crate::cells::{DenseBoxes, FieldId, column};
 use crate::fields::FieldFolder;
 use crate::fields::array_form::ZarrForm;
 use crate::fields::meta;
 use crate::fields::rasters::{self, Rasters};
 use crate::names::OF_GROUPS;
+use crate::sizing::Sizing;
 use crate::views::builder::FolderBuilder;
 use crate::views::chunk_series::ChunkSeries;
 use crate::views::commands::{Command, FileFinder};

@@ -25,11 +25,10 @@ use tilefs_vfs::node::lazy::LazyFile;
 use tilefs_vfs::node::named::NamedFolder;
 use tilefs_vfs::node::{Entry, Folder, NODE, Node};
 
-use crate::sizing::Sizing;
-
 use crate::domains::vcf::forms::{FileForm, FindRecords, KeptFiles, LISTED};
 use crate::domains::vcf::lists::{LIST, VariantLists};
 use crate::names::{escape, escape_bytes, is_shortened};
+use crate::sizing::Sizing;
 
 /// The name of the folder.
 pub const VCF: &str = "vcf";
