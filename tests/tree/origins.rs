@@ -247,8 +247,8 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Checks a place at which nothing is shown: its slice tells why.
-    fn check_hidden(&self, place: Place) {
+    /// Checks a place at which nothing is shown: its slice tells why. Returns the words for what became of its cells.
+    fn check_hidden(&self, place: Place) -> Vec<&'static str> {
         let Some(Node::Folder(slices)) = self.root.lookup("slice").unwrap() else { panic!("no slices") };
         let Some(Node::Folder(slice)) = slices.lookup(&format!("{},{}", place.0, place.1)).unwrap() else {
             panic!("no slice {place:?}")
@@ -257,6 +257,7 @@ impl<'a> Opened<'a> {
         let hidden = explanation.hidden.as_ref().unwrap_or_else(|| panic!("{place:?} shows {:?}", explanation.cell));
         assert!(explanation.cell.is_none() && explanation.count.exact().is_none_or(|count| count == 0));
         self.check_others(&explanation.array, hidden, place, None);
+        hidden.others.iter().map(|other| word(&other.fate)).collect()
     }
 }
 
@@ -292,9 +293,15 @@ fn check(written: &Written, words: &mut HashSet<&'static str>) -> usize {
         }
         assert!(origins.explain("", AskedPart::Cell(placed(read).count() as u64)).is_err(), "a cell past the end");
         assert_eq!(shown, expected, "{} as of {}", written.path().display(), opened.at);
+        let whole = origins.explain("", AskedPart::Whole).unwrap();
+        let ends = whole.runs.iter().map(|run| run.first + run.count);
+        let starts: Vec<u64> = whole.runs.iter().map(|run| run.first).collect();
+        let expected_starts: Vec<u64> = std::iter::once(0).chain(ends).take(starts.len()).collect();
+        assert_eq!(starts, expected_starts, "the runs are those of the first cells, without a gap");
         if written.is("sparse") {
             let places: HashSet<Place> = expected.iter().map(|(place, _)| *place).collect();
-            opened.cells.keys().filter(|place| !places.contains(place)).for_each(|place| opened.check_hidden(*place));
+            let hidden = opened.cells.keys().filter(|place| !places.contains(place));
+            words.extend(hidden.flat_map(|place| opened.check_hidden(*place)));
         }
     }
     explained
@@ -313,7 +320,7 @@ fn every_cell_is_explained_by_the_write_that_gave_its_value() {
     let mut words = HashSet::new();
     let explained: usize = arrays.into_iter().map(|array| check(&Written(array), &mut words)).sum();
     assert!(explained > 1000, "{explained} cells");
-    for wanted in ["shown", "overwritten", "outside of time", "later", "in a fragment"] {
+    for wanted in ["shown", "overwritten", "outside of time", "later", "in a fragment", "deleted"] {
         assert!(words.contains(wanted), "no cell was {wanted}: {words:?}");
     }
 }

@@ -120,6 +120,11 @@ fn condition(
             (_, Some(labels)) => selected.ranges.extend(codes(range, labels, attribute.datatype)?),
             (_, None) => selected.ranges.extend(values(range, attribute.datatype)?),
         }
+        let count = selected.ranges.len();
+        if count > MAX_RANGES {
+            let message = format!("labels in {count} places of the list, where {MAX_RANGES} are possible");
+            return Err(SelectionError::of(super::SelectionErrorKind::TooLarge, text.whole, message));
+        }
     }
     Ok(selected)
 }
@@ -212,13 +217,18 @@ fn bounds_of(datatype: Datatype) -> DimensionBounds {
 /// Returns the codes of the labels in a range, as ranges of codes.
 fn codes(range: &RangeText<'_>, labels: &Arc<Enumeration>, datatype: Datatype) -> Result<Vec<ValueRange>> {
     let valid = |error: SelectionError| error.with_valid(|| some_of(labels));
-    let Some(wanted) = values(range, labels.datatype).map_err(valid)? else { return Ok(Vec::new()) };
+    let Some(mut wanted) = values(range, labels.datatype).map_err(valid)? else { return Ok(Vec::new()) };
+    // An open end is no label, also where the type has a greatest or least value.
+    if let RangeForm::Span { from, to, .. } = range.form {
+        wanted.low = wanted.low.filter(|_| !from.text.is_empty());
+        wanted.high = wanted.high.filter(|_| !to.text.is_empty());
+    }
     let parsed = |bytes: &[u8]| Scalar::parse(labels.datatype, bytes);
     let unread = |error| SelectionError::unread(range.whole, error);
     let all = labels.values().map(parsed).collect::<tilefs_base::error::Result<Vec<_>>>().map_err(unread)?;
     let place = |end: &Option<Scalar>| end.as_ref().and_then(|end| all.iter().position(|label| label == end));
     let missing = |end: &Option<Scalar>| end.is_some() && place(end).is_none();
-    let is_by_place = labels.ordered && wanted.low != wanted.high;
+    let is_by_place = labels.ordered && matches!(range.form, RangeForm::Span { .. });
     if is_by_place && (missing(&wanted.low) || missing(&wanted.high)) {
         return Err(valid(SelectionError::outside(range.whole, "the ends of a range are labels of the list")));
     }
@@ -238,18 +248,11 @@ fn codes(range: &RangeText<'_>, labels: &Arc<Enumeration>, datatype: Datatype) -
             None => runs.push((number, number)),
         }
     }
-    match runs.len() {
-        0 => Err(valid(SelectionError::outside(range.whole, "no such label"))),
-        1..=MAX_RANGES => {
-            let end = |value| Some(scalar(datatype, value));
-            Ok(runs.into_iter().map(|(low, high)| ValueRange { low: end(low), high: end(high) }).collect())
-        }
-        count => Err(SelectionError::of(
-            super::SelectionErrorKind::TooLarge,
-            range.whole,
-            format!("labels in {count} places of the list, where {MAX_RANGES} are possible"),
-        )),
+    if runs.is_empty() {
+        return Err(valid(SelectionError::outside(range.whole, "no such label")));
     }
+    let end = |value| Some(scalar(datatype, value));
+    Ok(runs.into_iter().map(|(low, high)| ValueRange { low: end(low), high: end(high) }).collect())
 }
 
 /// Returns the first labels of a list.

@@ -88,26 +88,33 @@ impl<'a> ExplainedFile<'a> {
 
     fn explain(mut self, asked: AskedPart) -> Result<Explanation> {
         let subarray = &self.fields.subarray;
+        let asked_cell = match asked {
+            AskedPart::Cell(cell) => Some(cell),
+            AskedPart::Byte(byte) => self.cell_of_byte(byte)?,
+            AskedPart::Whole => None,
+        };
+        let mut runs = Vec::new();
+        if asked_cell.is_none() && self.axis_of_file().is_none() {
+            let attribute = self.ids.iter().find_map(|id| match id {
+                FieldId::Attribute(number) => Some(*number),
+                FieldId::Dimension(_) => None,
+            });
+            // First, because the map that this makes has the number of rows.
+            runs = subarray.runs(attribute.unwrap_or(0), MAX_RUNS)?;
+        }
         let count = match self.axis_of_file() {
             Some(axis) => RowCount::Exactly(subarray.shape()?.get(axis).copied().unwrap_or(0)),
             None => subarray.row_count()?,
         };
-        let cell = match asked {
-            AskedPart::Cell(cell) => Some(cell),
-            AskedPart::Byte(byte) => self.cell_of_byte(byte)?,
-            AskedPart::Whole => (count == RowCount::Exactly(1)).then_some(0),
-        };
-        let (mut fields, mut hidden, mut runs) = (Vec::new(), None, Vec::new());
+        let is_only_one = asked == AskedPart::Whole && count == RowCount::Exactly(1);
+        let cell = asked_cell.or(is_only_one.then_some(0));
+        let (mut fields, mut hidden) = (Vec::new(), None);
         match cell {
-            Some(cell) => fields = self.explain_cell(cell, count)?,
+            Some(cell) => {
+                fields = self.explain_cell(cell, count)?;
+                runs.clear();
+            }
             None => {
-                let attribute = self.ids.iter().find_map(|id| match id {
-                    FieldId::Attribute(number) => Some(*number),
-                    FieldId::Dimension(_) => None,
-                });
-                if self.axis_of_file().is_none() {
-                    runs = subarray.runs(attribute.unwrap_or(0), MAX_RUNS)?;
-                }
                 hidden = subarray.hidden()?;
                 if hidden.is_none() && subarray.are_rows() && subarray.is_part() {
                     self.notes.push("too many cells are selected to tell which of them are hidden".to_owned());

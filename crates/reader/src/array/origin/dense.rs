@@ -19,6 +19,9 @@ use crate::array::folder::outline::FieldFile;
 /// The most fragments with a cell that are listed.
 const MAX_OTHERS: usize = 1 << 12;
 
+/// The most cells of which runs are made.
+const MAX_CELLS_OF_RUNS: u64 = 1 << 16;
+
 /// Returns where a cell of a selection comes from for an attribute, by the cell's number in the file, with the cells that
 /// other fragments have there; `None` past the last cell.
 ///
@@ -76,29 +79,27 @@ pub fn runs_of_cells(
     most: usize,
 ) -> Result<Vec<CellRun>> {
     let column = column_of(view, selection, attribute)?;
-    let mut runs = RunList::new(most);
-    let mut has_room = true;
-    let visited = column.for_each_piece(first, column.cells().saturating_sub(first), |piece| {
+    let count = column.cells().saturating_sub(first).min(MAX_CELLS_OF_RUNS);
+    let mut found = Vec::new();
+    column.for_each_piece(first, count, |piece| {
         let place = place_of(view, &piece)?;
         piece.for_each_line(|from, to, count, stride, out_stride| {
             let steps = |start: u64, by: u64, number: u64| start.wrapping_add(by.wrapping_mul(number));
             // Cells that do not follow each other in the tile and in the file are runs of their own.
             let is_run = out_stride == 1 && (place.is_none() || stride == 1);
             let (runs_of_line, length) = if is_run { (1, count) } else { (count, 1) };
-            for number in 0..runs_of_line {
+            found.extend((0..runs_of_line).map(|number| {
                 let place =
                     place.as_ref().map(|place| CellPlace { cell: steps(from, stride as u64, number), ..place.clone() });
-                has_room = runs.add(CellRun { first: first + steps(to, out_stride, number), count: length, place });
-                if !has_room {
-                    return Err(Error::internal("enough runs"));
-                }
-            }
+                CellRun { first: first + steps(to, out_stride, number), count: length, place }
+            }));
             Ok(())
         })
-    });
-    if has_room {
-        visited?;
-    }
+    })?;
+    // Pieces come tile by tile.
+    found.sort_unstable_by_key(|run| run.first);
+    let mut runs = RunList::new(most);
+    let _ = found.into_iter().all(|run| runs.add(run));
     Ok(runs.finish())
 }
 

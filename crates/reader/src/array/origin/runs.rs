@@ -40,9 +40,8 @@ impl RunList {
         has_room
     }
 
-    /// Returns the runs in the order of the file.
-    pub fn finish(mut self) -> Vec<CellRun> {
-        self.found.sort_by_key(|run| run.first);
+    /// Returns the runs in their order.
+    pub fn finish(self) -> Vec<CellRun> {
         self.found
     }
 }

@@ -194,8 +194,62 @@ fn test<const SIZE: usize, T: PartialOrd + Copy>(
         Ok(Some(parse(bytes)))
     };
     let ends = ranges.iter().map(|range| Ok((end(&range.low)?, end(&range.high)?))).collect::<Result<Vec<_>>>()?;
+    let spans = joined(ends);
     let is_within = |cell: T| {
-        ends.iter().any(|(low, high)| low.is_none_or(|low| low <= cell) && high.is_none_or(|high| cell <= high))
+        // Only the last span that begins at or before a number can have it.
+        let before = spans.partition_point(|(low, _)| low.is_none_or(|low| low <= cell));
+        let last = before.checked_sub(1).and_then(|last| spans.get(last));
+        last.is_some_and(|(_, high)| high.is_none_or(|high| cell <= high))
     };
     Ok(bytes.as_chunks().0.iter().map(|cell| is_within(parse(*cell))).collect())
+}
+
+/// Returns ranges in the order of their ends, those that overlap each other as one; `None` is an open end.
+fn joined<T: PartialOrd + Copy>(mut ranges: Vec<(Option<T>, Option<T>)>) -> Vec<(Option<T>, Option<T>)> {
+    // No number lies in a range that ends at NaN.
+    let is_number = |end: &Option<T>| end.is_none_or(|end| end.partial_cmp(&end).is_some());
+    ranges.retain(|(low, high)| is_number(low) && is_number(high));
+    ranges.sort_by(|(one, _), (other, _)| match (one, other) {
+        (Some(one), Some(other)) => one.partial_cmp(other).unwrap_or(Ordering::Equal),
+        _ => one.is_some().cmp(&other.is_some()),
+    });
+    let mut spans: Vec<(Option<T>, Option<T>)> = Vec::with_capacity(ranges.len());
+    for (low, high) in ranges {
+        match spans.last_mut() {
+            Some((_, end)) if end.is_none_or(|end| low.is_none_or(|low| low <= end)) => {
+                *end = end.zip(high).map(|(end, high)| if high > end { high } else { end });
+            }
+            _ => spans.push((low, high)),
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn end() -> impl Strategy<Value = Option<f32>> {
+        prop_oneof![2 => (-6i8..6).prop_map(|number| Some(f32::from(number) / 2.0)), 1 => Just(None), 1 => Just(Some(f32::NAN))]
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_lie_in_joined_ranges_as_in_each(ranges in prop::collection::vec((end(), end()), 0..6)) {
+            let cells: Vec<f32> = (-15i8..15).map(|number| f32::from(number) / 4.0).chain([f32::NAN, -0.0]).collect();
+            let bytes: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+            let scalar = |end: Option<f32>| end.map(Scalar::Float32);
+            let typed: Vec<ValueRange> =
+                ranges.iter().map(|(low, high)| ValueRange { low: scalar(*low), high: scalar(*high) }).collect();
+            let found = numbers_within(&bytes, Datatype::Float32, &typed).unwrap();
+            for (cell, found) in cells.iter().zip(found) {
+                let is_in = |(low, high): &(Option<f32>, Option<f32>)| {
+                    low.is_none_or(|low| low <= *cell) && high.is_none_or(|high| *cell <= high)
+                };
+                prop_assert_eq!(found, ranges.iter().any(is_in), "{} in {:?}", cell, ranges);
+            }
+        }
+    }
 }
