@@ -215,7 +215,7 @@ fn bounds_of(datatype: Datatype) -> DimensionBounds {
 }
 
 /// Returns the codes of the labels in a range, as ranges of codes.
-fn codes(range: &RangeText<'_>, labels: &Arc<Enumeration>, datatype: Datatype) -> Result<Vec<ValueRange>> {
+pub(super) fn codes(range: &RangeText<'_>, labels: &Arc<Enumeration>, datatype: Datatype) -> Result<Vec<ValueRange>> {
     let valid = |error: SelectionError| error.with_valid(|| some_of(labels));
     let Some(mut wanted) = values(range, labels.datatype).map_err(valid)? else { return Ok(Vec::new()) };
     // An open end is no label, also where the type has a greatest or least value.

@@ -1,8 +1,11 @@
 //! Helpers shared by the tests of the grammar: dimensions, and selections as lists of coordinates.
 
+mod attributes;
 mod labels;
 mod properties;
 mod tables;
+
+use std::sync::Arc;
 
 use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::Range;

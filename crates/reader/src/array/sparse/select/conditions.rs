@@ -194,8 +194,13 @@ fn test<const SIZE: usize, T: PartialOrd + Copy>(
         Ok(Some(parse(bytes)))
     };
     let ends = ranges.iter().map(|range| Ok((end(&range.low)?, end(&range.high)?))).collect::<Result<Vec<_>>>()?;
+    let has_all = ends.iter().any(|(low, high)| low.is_none() && high.is_none());
     let spans = joined(ends);
     let is_within = |cell: T| {
+        // NaN is in no range that has an end, nor in several that have all numbers together.
+        if cell.partial_cmp(&cell).is_none() {
+            return has_all;
+        }
         // Only the last span that begins at or before a number can have it.
         let before = spans.partition_point(|(low, _)| low.is_none_or(|low| low <= cell));
         let last = before.checked_sub(1).and_then(|last| spans.get(last));
