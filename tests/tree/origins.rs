@@ -247,12 +247,25 @@ impl<'a> Opened<'a> {
         }
     }
 
+    /// Returns the folder of a slice.
+    fn slice(&self, selection: &str) -> Arc<dyn Folder> {
+        let Some(Node::Folder(slices)) = self.root.lookup("slice").unwrap() else { panic!("no slices") };
+        let Some(Node::Folder(slice)) = slices.lookup(selection).unwrap() else { panic!("no slice {selection}") };
+        slice
+    }
+
+    /// Checks that the cells at a place, whose values are others, are said to be left out by a condition.
+    fn check_unselected(&self, place: Place) {
+        let slice = self.slice(&format!("{},{},a={}", place.0, place.1, i32::MAX));
+        let explanation = tilefs_tree::array::origins::of(&*slice).unwrap().explain("", AskedPart::Whole).unwrap();
+        let hidden = explanation.hidden.expect("few cells");
+        assert!(hidden.others.iter().any(|other| other.fate == CellFate::NotSelected), "{hidden:?}");
+        assert!(hidden.others.iter().all(|other| other.fate != CellFate::Shown), "{hidden:?}");
+    }
+
     /// Checks a place at which nothing is shown: its slice tells why. Returns the words for what became of its cells.
     fn check_hidden(&self, place: Place) -> Vec<&'static str> {
-        let Some(Node::Folder(slices)) = self.root.lookup("slice").unwrap() else { panic!("no slices") };
-        let Some(Node::Folder(slice)) = slices.lookup(&format!("{},{}", place.0, place.1)).unwrap() else {
-            panic!("no slice {place:?}")
-        };
+        let slice = self.slice(&format!("{},{}", place.0, place.1));
         let explanation = tilefs_tree::array::origins::of(&*slice).unwrap().explain("", AskedPart::Whole).unwrap();
         let hidden = explanation.hidden.as_ref().unwrap_or_else(|| panic!("{place:?} shows {:?}", explanation.cell));
         assert!(explanation.cell.is_none() && explanation.count.exact().is_none_or(|count| count == 0));
@@ -267,6 +280,7 @@ fn word(fate: &CellFate) -> &'static str {
         CellFate::Shown => "shown",
         CellFate::Overwritten(_) => "overwritten",
         CellFate::Tied(_) => "tied",
+        CellFate::NotSelected => "not selected",
         CellFate::Deleted(_) => "deleted",
         CellFate::OutsideOfTime(_) => "outside of time",
         CellFate::InFragment(FragmentState::Later) => "later",
@@ -300,6 +314,7 @@ fn check(written: &Written, words: &mut HashSet<&'static str>) -> usize {
         assert_eq!(starts, expected_starts, "the runs are those of the first cells, without a gap");
         if written.is("sparse") {
             let places: HashSet<Place> = expected.iter().map(|(place, _)| *place).collect();
+            places.iter().for_each(|place| opened.check_unselected(*place));
             let hidden = opened.cells.keys().filter(|place| !places.contains(place));
             words.extend(hidden.flat_map(|place| opened.check_hidden(*place)));
         }

@@ -156,6 +156,7 @@ fn fate(array: &OpenedArray, fate: &CellFate) -> Value {
         CellFate::Shown => json!({ "reason": "shown" }),
         CellFate::Overwritten(by) => json!({ "reason": "overwritten", "by": place(array, by) }),
         CellFate::Tied(by) => json!({ "reason": "tied", "by": place(array, by) }),
+        CellFate::NotSelected => json!({ "reason": "not_selected" }),
         CellFate::Deleted(Deletion::Condition { commit, time }) => {
             json!({ "reason": "deleted", "commit": commit, "time": time })
         }

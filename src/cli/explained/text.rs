@@ -195,6 +195,7 @@ fn fate_text(array: &OpenedArray, fate: &CellFate) -> String {
         CellFate::Tied(by) => {
             format!("written at the same time as tile {}, cell {}, which TileDB reads", by.tile, by.cell)
         }
+        CellFate::NotSelected => "its attributes are not those that are selected".to_owned(),
         CellFate::Deleted(Deletion::Condition { commit, time }) => {
             format!("deleted by the condition in {commit} of {}", time::extended(*time))
         }

@@ -48,6 +48,8 @@ pub enum CellFate {
     Overwritten(CellPlace),
     /// A cell of the same fragment with the same coordinates and the same time is read instead, as TileDB does.
     Tied(CellPlace),
+    /// The newest cell with these coordinates, whose attributes are not those by which rows are selected.
+    NotSelected,
     /// It was deleted.
     Deleted(Deletion),
     /// It was written at this time, outside of the array's window.

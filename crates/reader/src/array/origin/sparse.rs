@@ -1,17 +1,21 @@
 //! Where the rows of a sparse array come from.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use tilefs_base::error::{Error, Locate, Result};
 use tilefs_format::scalar::Scalar;
+use tilefs_threads::cancellation;
 
-use super::candidates::{CellCandidates, coordinates_of, find, identity, read_coordinates};
+use super::candidates::{CellCandidate, CellCandidates, coordinates_of, find, identity, read_coordinates};
 use super::fates::fates;
 use super::place::{CellFate, CellOrigin, CellPlace, MapForm, MapPlace, OtherCell};
 use super::runs::{CellRun, RunList};
 use crate::array::sparse::rows::row_map::RowMap;
 use crate::array::sparse::rows::segments::{RowSegment, VisitedRows};
 use crate::array::sparse::select::cells::{FragmentCells, TileCells};
+use crate::array::sparse::select::visible::{CellFilter, CellVisibility};
 use crate::array::sparse::{CoordinateRange, SparseView};
 
 /// The most cells with the coordinates of a row that are compared.
@@ -44,7 +48,7 @@ pub fn origin_of_row(view: &SparseView, row: u64) -> Result<Option<CellOrigin>> 
     let number = array.number(fragment);
     let mut shown = CellPlace { fragment: number, tile, in_tile, cell: first, time: None };
     let mut others = Vec::new();
-    for (candidate, fate) in cells.iter().zip(fates(&cells, array.schema().allows_duplicates)) {
+    for (candidate, fate) in cells.iter().zip(fates_in(view, &cells)?) {
         let place = &candidate.place;
         if (place.fragment, place.tile, place.cell) == (number, tile, first) {
             shown.time = place.time;
@@ -66,11 +70,39 @@ pub fn hidden_cells(view: &SparseView, ranges: &[Option<Vec<CoordinateRange>>]) 
     if !is_complete {
         return Ok(None);
     }
-    let fates = fates(&cells, array.schema().allows_duplicates);
+    let fates = fates_in(view, &cells)?;
     let hidden = cells.into_iter().zip(fates).filter(|(_, fate)| *fate != CellFate::Shown);
     let others = hidden.map(|(cell, fate)| OtherCell { coordinates: cell.coordinates, place: cell.place, fate });
     let (others, coordinates) = (others.collect(), Vec::new());
     Ok(Some(CellOrigin { coordinates, shown: None, others, is_complete, unread, map: None }))
+}
+
+/// Returns what became of each cell among the rows of a view, which conditions on attributes may select.
+fn fates_in(view: &SparseView, cells: &[CellCandidate]) -> Result<Vec<CellFate>> {
+    let (array, conditions) = (view.array(), &view.query()?.conditions);
+    let mut fates = fates(cells, array.schema().allows_duplicates);
+    if conditions.is_empty() {
+        return Ok(fates);
+    }
+    let mut filters: HashMap<usize, CellFilter<'_>> = HashMap::new();
+    for (CellCandidate { place, .. }, fate) in
+        cells.iter().zip(&mut fates).filter(|(_, fate)| **fate == CellFate::Shown)
+    {
+        cancellation::check()?;
+        let visible = (0..array.fragment_count()).find(|&fragment| array.number(fragment) == place.fragment);
+        let visible = visible.ok_or_else(|| Error::internal("a shown cell of a hidden fragment"))?;
+        let filter = match filters.entry(visible) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(CellFilter::new(array, visible, &[], conditions, false)?),
+        };
+        let mut visibility = CellVisibility::default();
+        let cell = TileCells { tile: place.tile, in_tile: place.in_tile, first: place.cell, count: 1 };
+        filter.mark(cell, &mut visibility)?;
+        if !visibility.is_shown(0) {
+            *fate = CellFate::NotSelected;
+        }
+    }
+    Ok(fates)
 }
 
 /// Returns where the rows from row `first` on come from, as at most `most` runs. Looks at a limited number of rows.
