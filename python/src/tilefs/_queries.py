@@ -148,7 +148,8 @@ class Query:
         return self[:]
 
     def head(self, count: int = 5) -> "pyarrow.Table":
-        """Returns the first cells as a table of pyarrow; of a sparse array, only what is needed for these is read."""
+        """Returns the first cells as a table of pyarrow. Of a sparse array, only what is needed for these is read; a dense one
+        is read whole, so take a part of a large one, such as ``query().df[0:9]``."""
         import pyarrow
 
         if not self._array.is_sparse:
@@ -647,7 +648,6 @@ def _numbers(column: Any, dtype: "numpy.dtype[Any]", is_nullable: bool) -> "nump
 def _column(column: Any, attribute: "Attribute") -> "numpy.ndarray[Any, Any]":
     """Returns the stored column of an attribute as an array of NumPy; ``None`` is text that is null."""
     import numpy
-    import pyarrow
 
     if attribute._has_several:
         return _several(column, attribute)
